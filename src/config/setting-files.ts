@@ -1,14 +1,15 @@
 /** Files and directories that settings name. */
 import { readFileSync, statSync } from 'node:fs';
+import { withoutByteOrderMark } from '../protocol/byte-order-mark.js';
 import { InvalidValue, type SettingType } from './settings.js';
 
 const MAX_FILE_BYTES = 1024 * 1024;
 
-/** Reads a text file of at most 1 MiB. Throws InvalidValue if it is larger or cannot be read. */
+/** Reads a text file of at most 1 MiB, without its byte order mark. Throws InvalidValue if it is larger or cannot be read. */
 export function readSettingFile(path: string): string {
   try {
     if (statSync(path).size > MAX_FILE_BYTES) throw new InvalidValue(`${path} is larger than 1 MiB`);
-    return readFileSync(path, 'utf8');
+    return withoutByteOrderMark(readFileSync(path, 'utf8'));
   } catch (error) {
     if (error instanceof InvalidValue) throw error;
     const code = error instanceof Error && 'code' in error ? error.code : 'unknown error';

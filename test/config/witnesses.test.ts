@@ -6,7 +6,7 @@ import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { readConfig } from '../../src/config/config.js';
 import { CHAIN, chain, problemsOf, server } from './samples.js';
 
-t.test('witnesses are read from JSON or a file', async (t) => {
+t.test('witnesses are read from JSON or a file, which may begin with a byte order mark', async (t) => {
   const { dir } = server(t);
   const [leaf, root] = chain;
   const minimal = { name: 'tsa', kind: 'rfc3161', url: 'https://tsa.example/tsr', chain_pem: CHAIN };
@@ -55,7 +55,7 @@ t.test('witnesses are read from JSON or a file', async (t) => {
   t.same(readConfig({ WITNESSES: inline }, { process: 'up' }).witnesses, expected);
   const { chain_pem: _, ...rest } = full;
   const beside = t.testdir({
-    'witnesses.json': JSON.stringify([minimal, { ...rest, chain_file: 'chain.pem' }]),
+    'witnesses.json': `\ufeff${JSON.stringify([minimal, { ...rest, chain_file: 'chain.pem' }])}`,
     'chain.pem': `A chain\n${CHAIN}`,
   });
   const file = join(beside, 'witnesses.json');

@@ -3,6 +3,9 @@ import { type Command, Option } from 'commander';
 import { type Client, createClient } from '../../client/client.js';
 import type { AttestationError } from '../../client/error.js';
 import { readClientConfig } from '../../config/client-config.js';
+import { fromUtf8 } from '../../proof/bytes/encoding.js';
+import { FormatError } from '../../proof/bytes/format-error.js';
+import { parseJsonText } from '../../proof/verify/read/json-text.js';
 import type { EnvironmentName } from '../../protocol/environment.js';
 import { findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
 import { type Cli, printError, UsageError } from '../cli.js';
@@ -61,25 +64,21 @@ export function reportRetry(cli: Cli, error: AttestationError, delayMs: number):
 }
 
 /**
- * Parses the value of `flag`: a JSON object, or `@` and the path of a file with one. Throws UsageError for other input
- * and for an integer that a double cannot represent exactly.
+ * Parses the value of `flag`: a JSON object, or `@` and the path of a file with one. Throws UsageError for other input, a
+ * member that occurs twice, and an integer that a double cannot represent exactly.
  */
 export async function readJsonFlag(flag: string, text: string): Promise<JsonObject> {
-  const json = text.startsWith('@') ? await readTextFile(flag, text.slice(1)) : text;
+  const json = text.startsWith('@') ? await readInputFile(text.slice(1), flag, MAX_JSON_FLAG_BYTES) : text;
   try {
-    const value: unknown = JSON.parse(json);
+    const value = parseJsonText(json, MAX_JSON_FLAG_BYTES);
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw new UsageError(`${flag} is not a JSON object`);
     }
-    const [inexact] = findInexactIntegers(json);
+    const [inexact] = findInexactIntegers(typeof json === 'string' ? json : fromUtf8(json));
     if (inexact !== undefined) throw new UsageError(`${flag}: ${inexact} ${INEXACT_INTEGER}`);
     return value as JsonObject;
   } catch (error) {
-    if (error instanceof UsageError) throw error;
-    throw new UsageError(`${flag} is not JSON: ${(error as Error).message}`);
+    if (error instanceof FormatError) throw new UsageError(`${flag} ${error.message}`);
+    throw error;
   }
-}
-
-async function readTextFile(flag: string, path: string): Promise<string> {
-  return Buffer.from(await readInputFile(path, flag, MAX_JSON_FLAG_BYTES)).toString('utf8');
 }

@@ -3,6 +3,7 @@ import { fromHex } from '../../proof/bytes/encoding.js';
 import { FormatError } from '../../proof/bytes/format-error.js';
 import { equalBytes } from '../../proof/bytes/primitives.js';
 import { parseBlockHeader } from '../../proof/opentimestamps/block-header.js';
+import { withoutByteOrderMark } from '../../protocol/byte-order-mark.js';
 import { UsageError } from '../cli.js';
 import { readInputFile } from './input-file.js';
 
@@ -19,7 +20,7 @@ export async function readBitcoinHeaders(flags: BitcoinFlags): Promise<ReadonlyM
   const { bitcoinHeaders: file } = flags;
   if (file === undefined) return headers;
   const content = await readInputFile(file, 'block headers', MAX_FILE_BYTES);
-  const lines = Buffer.from(content).toString('latin1').split(/\r?\n/);
+  const lines = withoutByteOrderMark(Buffer.from(content).toString()).split(/\r?\n/);
   for (const [i, line] of lines.entries()) {
     if (line.trim() !== '') addHeader(headers, `line ${i + 1} of ${file}`, line.trim());
   }

@@ -1,5 +1,6 @@
 /** Reads a manifest. Verifies no signature. */
-import { fromBase64, fromUtf8 } from '../bytes/encoding.js';
+import { withoutByteOrderMark } from '../../protocol/byte-order-mark.js';
+import { fromBase64, fromUtf8, utf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { equalBytes } from '../bytes/primitives.js';
 import { IN_TOTO_PAYLOAD_TYPE } from '../statement/dsse.js';
@@ -18,18 +19,19 @@ export type SignedManifest = {
 
 /**
  * Reads a manifest's bytes. Throws FormatError unless they are exactly those that {@link manifestEnvelope} makes of its
- * statement and signature, and the statement is one that {@link manifestStatement} makes.
+ * statement and signature, after a byte order mark perhaps, and the statement is one that {@link manifestStatement} makes.
  */
 export function readManifest(bytes: Uint8Array): SignedManifest {
   if (bytes.length > MAX_MANIFEST_BYTES) throw new FormatError('a manifest is longer than 64 MiB');
-  const { payload, payloadType, signatures } = parseObject(bytes, 'a manifest');
+  const text = withoutByteOrderMark(fromUtf8(bytes));
+  const { payload, payloadType, signatures } = parseObject(text, 'a manifest');
   if (payloadType !== IN_TOTO_PAYLOAD_TYPE) {
     throw new FormatError('a manifest is not a DSSE envelope of an in-toto statement');
   }
   const [first] = arrayOf(signatures);
   const statement = fromBase64(textOf(payload));
   const signature = fromBase64(textOf(objectOf(first).sig));
-  if (!equalBytes(manifestEnvelope(statement, signature), bytes)) {
+  if (!equalBytes(manifestEnvelope(statement, signature), utf8(text))) {
     throw new FormatError('a manifest is not canonical, or has unknown members or several signatures');
   }
   return { fields: parseManifestStatement(statement), statement, signature };
@@ -37,7 +39,7 @@ export function readManifest(bytes: Uint8Array): SignedManifest {
 
 /** Reads a statement. Throws FormatError unless the bytes are exactly those that {@link manifestStatement} makes of its fields. */
 export function parseManifestStatement(bytes: Uint8Array): ManifestFields {
-  const { predicate, predicateType, subject } = parseObject(bytes, "a manifest's statement");
+  const { predicate, predicateType, subject } = parseObject(fromUtf8(bytes), "a manifest's statement");
   if (predicateType !== MANIFEST_PREDICATE_TYPE) {
     throw new FormatError(`a statement's predicateType is not ${MANIFEST_PREDICATE_TYPE}`);
   }
@@ -87,8 +89,7 @@ function readLog({ origin, start, from, to }: Json): ManifestLog {
   return { origin: textOf(origin), start: numberOf(start), from: numberOf(from), to: numberOf(to) };
 }
 
-function parseObject(bytes: Uint8Array, what: string): Json {
-  const text = fromUtf8(bytes);
+function parseObject(text: string, what: string): Json {
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -1,5 +1,6 @@
 /** Verification of one line of an exported object, `{"submission": …, "bundle": …}`. */
 import type { Submission } from '../../../gen/attestation/v1/attestations_pb.js';
+import { withoutByteOrderMark } from '../../protocol/byte-order-mark.js';
 import { fromUtf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { parseJsonText } from '../verify/read/json-text.js';
@@ -76,8 +77,7 @@ export function createLineVerifier(options: LineOptions): LineVerifier {
 
 function parseLine(bytes: Uint8Array): { text: string; submission: unknown; bundle: unknown } {
   if (bytes.length > MAX_LINE_BYTES) throw new FormatError('is longer than 1 MiB');
-  const text = decode(bytes);
-  if (text.startsWith('\ufeff')) throw new FormatError('begins with a byte order mark');
+  const text = withoutByteOrderMark(decode(bytes));
   if (text.endsWith('\r')) throw new FormatError('ends with CR LF instead of LF');
   const value = parseJsonText(text, MAX_LINE_BYTES);
   if (!text.startsWith('{') || !text.endsWith('}')) throw new FormatError('is not one JSON object');

@@ -23,6 +23,7 @@ import {
   parseVerifierKey,
 } from '../log/note.js';
 import { dsseKeyHint } from '../statement/dsse.js';
+import { parseJsonText } from './read/json-text.js';
 import { problemOf, readMessage } from './read/read-json.js';
 
 /** The period in which a key is trusted; no end while the key is in use. */
@@ -93,21 +94,25 @@ export type Trust = {
 /** Every change of the witnesses adds a policy, and none is ever removed. */
 const MAX_ITEMS = 16 * 1024;
 
+/** Maximum length of a text, in characters or bytes. */
+const MAX_TEXT = 4 * 1024 * 1024;
+
 /** Tolerated difference between our clock and a witness's when a key comes into use. */
 const CLOCK_SKEW_MS = 60_000;
 
 /**
- * Parses a trust_roots.json document (parsed JSON of REST or ProtoJSON, or a message); returns its trust or all
- * problems. Ignores members of later versions: new ones may only add trust.
+ * Parses a trust_roots.json document (JSON text, UTF-8 bytes, parsed JSON of REST or ProtoJSON, or a message); returns its
+ * trust or all problems. Ignores members of later versions: new ones may only add trust.
  */
 export function readTrust(
   json: unknown,
 ): { trust: Trust; problems: [] } | { trust?: never; problems: Problem[] } {
-  const { message, problems } = readMessage(
-    TrustRootsSchema,
-    isMessage(json, TrustRootsSchema) ? toJson(TrustRootsSchema, json) : json,
-    { unknownMembers: 'ignore', maxItems: MAX_ITEMS },
-  );
+  const { document, problem } = documentOf(json);
+  if (problem !== undefined) return { problems: [problem] };
+  const { message, problems } = readMessage(TrustRootsSchema, document, {
+    unknownMembers: 'ignore',
+    maxItems: MAX_ITEMS,
+  });
   if (message === undefined) return { problems };
   const wrong: Problem[] = [];
   const trust = trustOf(message, wrong);
@@ -115,6 +120,16 @@ export function readTrust(
     wrong.push({ path: '', message: 'names no log and no signing key' });
   }
   return wrong.length > 0 ? { problems: wrong } : { trust, problems: [] };
+}
+
+function documentOf(input: unknown): { document?: unknown; problem?: Problem } {
+  if (isMessage(input, TrustRootsSchema)) return { document: toJson(TrustRootsSchema, input) };
+  if (typeof input !== 'string' && !(input instanceof Uint8Array)) return { document: input };
+  try {
+    return { document: parseJsonText(input, MAX_TEXT) };
+  } catch (error) {
+    return { problem: { path: '', message: problemOf(error) } };
+  }
 }
 
 /** Whether a key was trusted at a time. */

@@ -18,7 +18,7 @@ type ReceiptAsked = {
   readonly now: Date;
 };
 
-/** The trust and expectations of a receipt. `trustRoots` is the parsed trust_roots.json document. */
+/** The trust and expectations of a receipt. `trustRoots` is the document trust_roots.json, parsed or as text. */
 export type ReceiptOptions = ReceiptAsked & { readonly trustRoots: unknown };
 
 /** The check, and the tree that holds the leaf if it passed. */

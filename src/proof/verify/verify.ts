@@ -33,7 +33,7 @@ import { checkReceipt } from './verify-receipt.js';
 export type TrustOptions = EvidenceSources & {
   /** The expected environment; `live` by default, so that a test bundle needs a choice. */
   readonly environment?: EnvironmentName;
-  /** The parsed trust_roots.json document. Never taken from a bundle. */
+  /** The document trust_roots.json, parsed or as JSON text or UTF-8 bytes. Never taken from a bundle. */
   readonly trustRoots: unknown;
   /** Replaces the policies of the trust roots for the environment and the proven time. */
   readonly policy?: Policy;

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { withoutByteOrderMark } from '../../protocol/byte-order-mark.js';
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -19,7 +20,7 @@ export function readSchemaFile(path: string): { name: string; schema: unknown } 
   const info = statSync(path);
   if (!info.isFile()) throw new Error('it is not a file');
   if (info.size > MAX_FILE_BYTES) throw new Error('it is larger than 1 MiB');
-  return { name, schema: parse(readFileSync(path, 'utf8')) };
+  return { name, schema: parse(withoutByteOrderMark(readFileSync(path, 'utf8'))) };
 }
 
 function parse(text: string): unknown {

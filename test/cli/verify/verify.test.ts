@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -160,6 +161,39 @@ t.test('a bundle that cannot be checked ends with exit code 2 and the reason', a
   for (const name of ['no-roots', 'bundle.json']) {
     const unreadable = await runHere(['verify', DIGEST, ...bundle, '--trust-roots', at(name)]);
     t.match(unreadable, { code: 2, stdout: /\nCould not be checked: the trust roots cannot be read/ }, name);
+  }
+});
+
+t.test('files of JSON may begin with a byte order mark', async (t) => {
+  const { args, at, dir } = folder(t, {
+    'bundle.json': `\ufeff${JSON.stringify(good)}`,
+    'roots.json': `\ufeff${JSON.stringify(trustRoots)}`,
+    'metadata.json': `\ufeff${JSON.stringify(METADATA)}`,
+    'credentials.json': `\ufeff${JSON.stringify({
+      base_url: 'http://127.0.0.1:9',
+      verify_url: 'http://127.0.0.1:9/verify',
+      live_key: createApiKey(Environment.LIVE, randomBytes),
+      test_key: createApiKey(Environment.TEST, randomBytes),
+    })}`,
+  });
+  const metadata = ['--metadata', `@${at('metadata.json')}`, '--metadata-salt', toHex(sample.salt)];
+  t.match(await runHere([...args, ...metadata]), { code: 0, stderr: '' });
+  const fetched = await runHere([...args.slice(0, -2), '--data-dir', dir]);
+  t.match(fetched, { code: 2, stderr: /trust roots cannot be fetched from http:\/\/127\.0\.0\.1:9/ });
+});
+
+t.test('metadata that is not what its text says is refused', async (t) => {
+  const { args, at } = folder(t, { 'twice.json': '{"schema":"purl","schema":"other"}' });
+  const file = at('latin1.json');
+  await writeFile(file, Buffer.from('{"schema":"caf\u00e9"}', 'latin1'));
+  for (const [metadata, message] of [
+    [`@${at('twice.json')}`, 'has a member twice'],
+    ['{"schema":"purl","schema":"other"}', 'has a member twice'],
+    [`@${file}`, 'is not text in UTF-8'],
+    ['[]', 'is not a JSON object'],
+  ] as const) {
+    const refused = await runHere([...args, '--metadata', metadata, '--metadata-salt', '00']);
+    t.same(refused, { code: 2, stdout: '', stderr: `error: --metadata ${message}\n` }, metadata);
   }
 });
 

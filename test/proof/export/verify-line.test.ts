@@ -49,6 +49,10 @@ t.test('a line verifies, with its place and proven time', async (t) => {
   });
 });
 
+t.test('a byte order mark before a line is ignored', async (t) => {
+  t.match(await verifier()(utf8(`\ufeff${JSON.stringify(good)}`)), { verdict: 'verified', reason: '' });
+});
+
 t.test('deep metadata, a correction and a redaction verify', async (t) => {
   const { metadata_salt: _, ...unsalted } = good.submission;
   const redactedAt = '2025-06-08T00:00:00Z';
@@ -180,7 +184,7 @@ t.test('a line that differs from its attestation is not verified, with the reaso
     ['garbage after it', `${JSON.stringify(good)}x`, /is not JSON, or is cut off/],
     ['white space after it', `${JSON.stringify(good)} `, /is not one JSON object/],
     ['CR LF', `${JSON.stringify(good)}\r`, /ends with CR LF/],
-    ['a byte order mark', `\ufeff${JSON.stringify(good)}`, /byte order mark/],
+    ['two byte order marks', `\ufeff\ufeff${JSON.stringify(good)}`, /is not one JSON object/],
     ['NUL', `${JSON.stringify(good)}\0`, /is not JSON/],
     ['a member twice', JSON.stringify(good).replace('"id":', '"id":"x","id":'), /has a member twice/],
     ['deep JSON', `{"submission":${'['.repeat(200_000)}`, /is not JSON/],

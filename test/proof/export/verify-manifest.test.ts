@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { toPem } from '../../../src/proof/asn1/pem.js';
-import { fromUtf8, toHex } from '../../../src/proof/bytes/encoding.js';
+import { concatBytes, fromUtf8, toHex } from '../../../src/proof/bytes/encoding.js';
 import { sha256 } from '../../../src/proof/bytes/primitives.js';
 import { MANIFEST_PREDICATE_TYPE, manifestEnvelope } from '../../../src/proof/export/manifest.js';
 import { readManifest } from '../../../src/proof/export/read-manifest.js';
@@ -37,6 +37,14 @@ const good = signManifest(service, fields);
 t.test('a manifest signed by the environment’s key verifies', async (t) => {
   t.strictSame(await verifyManifest(good, options), { manifest: fields });
   t.strictSame(await verifyManifest(good, { ...options, project: PROJECT }), { manifest: fields });
+});
+
+t.test('a manifest after a byte order mark verifies, and after anything else does not', async (t) => {
+  const mark = Uint8Array.of(0xef, 0xbb, 0xbf);
+  t.strictSame(await verifyManifest(concatBytes(mark, good), options), { manifest: fields });
+  for (const before of [concatBytes(mark, mark), Uint8Array.of(0x20), mark.subarray(1)]) {
+    t.match(await verifyManifest(concatBytes(before, good), options), { manifest: undefined });
+  }
 });
 
 t.test('a manifest by another key, of another environment or project does not', async (t) => {

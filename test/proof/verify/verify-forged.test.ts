@@ -4,8 +4,8 @@ import { toBase64, utf8 } from '../../../src/proof/bytes/encoding.js';
 import { signCheckpoint } from '../../../src/proof/log/checkpoint.js';
 import { parseNote } from '../../../src/proof/log/note.js';
 import { restJson } from '../rest-json.js';
-import { ARTIFACT, BATCH, LOG_INDEX, makeSamples, SUBMISSION_ID } from '../sample.js';
-import { type Bundle, changed, failures, good, service, trustRoots, verify } from '../verifying.js';
+import { ARTIFACT, BATCH, LOG_INDEX, METADATA, makeSamples, SUBMISSION_ID } from '../sample.js';
+import { type Bundle, changed, failures, good, sample, service, trustRoots, verify } from '../verifying.js';
 
 t.test('no part of another bundle of the same batch makes a bundle say more than it did', async (t) => {
   const subject = { artifact: ARTIFACT, submissionId: SUBMISSION_ID, project: 'prj_01', logIndex: LOG_INDEX };
@@ -169,6 +169,28 @@ t.test('a text that two readers could read differently, or that is no JSON, is n
   }
   const colons = text.replace('"detail":{', '"detail":{"a:\\":":{"b":"::","c":[{"d":":"}]},');
   t.match((await verify(colons)).summary, 'detail is not what', 'colons in texts are no members');
+});
+
+t.test('texts of bundle, trust roots and metadata may begin with a byte order mark', async (t) => {
+  const marked = (value: unknown) => `\ufeff${JSON.stringify(value)}`;
+  const texts: ((text: string) => string | Uint8Array)[] = [(text) => text, utf8];
+  for (const form of texts) {
+    const found = await verify(form(marked(good)), {
+      trustRoots: form(marked(trustRoots)),
+      metadata: form(marked(METADATA)),
+      metadataSalt: sample.salt,
+    });
+    t.equal(found.verdict, 'verified', found.summary);
+    t.equal((await verify(good, { trustRoots: form(JSON.stringify(trustRoots)) })).verdict, 'verified');
+  }
+  t.match(await verify(`\ufeff\ufeff${JSON.stringify(good)}`), { verdict: /not/ }, 'one mark only');
+  for (const [text, reason] of [
+    ['\ufeff', 'is empty'],
+    [JSON.stringify(trustRoots).replace('{', '{"policies":[],'), 'has a member twice'],
+  ] as const) {
+    const summary = `Could not be checked: the trust roots cannot be read: the document ${reason}.`;
+    t.equal((await verify(good, { trustRoots: text })).summary, summary);
+  }
 });
 
 t.test('empty trust roots, and windows that end before they begin, are rejected', async (t) => {

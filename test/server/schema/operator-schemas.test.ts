@@ -161,6 +161,11 @@ t.test('a recursive schema is followed through metadata of any allowed depth', a
   t.strictSame(problemsOf(forest(20_000), wide), ['/trees/0/leaf is required'], 'the first of very many');
 });
 
+t.test('a file may begin with a byte order mark', async (t) => {
+  const schemas = withSchemas(t, { 'marked.json': '\ufeff{"properties":{"x":{"type":"string"}}}' });
+  t.strictSame(problemsOf({ schema: 'marked', x: 1 }, schemas), ['/x must be a string']);
+});
+
 t.test('unusable files are reported together, each by its path', async (t) => {
   const remote = { $ref: 'https://example.com/other.json' };
   const files: Record<string, [schema: unknown, problem: string]> = {

@@ -1,3 +1,4 @@
+import { withoutByteOrderMark } from '../../../protocol/byte-order-mark.js';
 import { fromUtf8 } from '../../bytes/encoding.js';
 import { FormatError } from '../../bytes/format-error.js';
 
@@ -5,12 +6,12 @@ const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 
 /**
- * Parses a JSON text, or its UTF-8 bytes, of at most `maxLength` characters or bytes. Rejects duplicate members, of
- * which another reader might take the other one. Throws FormatError.
+ * Parses a JSON text, or its UTF-8 bytes, of at most `maxLength` characters or bytes. Ignores a byte order mark at its
+ * start. Rejects duplicate members, of which another reader might take the other one. Throws FormatError.
  */
 export function parseJsonText(input: string | Uint8Array, maxLength: number): unknown {
   if (input.length > maxLength) throw new FormatError(`is longer than ${maxLength / 1024 / 1024} MiB`);
-  const text = typeof input === 'string' ? input : textOf(input);
+  const text = withoutByteOrderMark(typeof input === 'string' ? input : textOf(input));
   let value: unknown;
   try {
     value = JSON.parse(text);

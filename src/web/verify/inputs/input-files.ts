@@ -1,5 +1,5 @@
-import { fromUtf8 } from '../../../proof/bytes/encoding.js';
 import { FormatError } from '../../../proof/bytes/format-error.js';
+import { parseJsonText } from '../../../proof/verify/read/json-text.js';
 import { MAX_BUNDLE_CHARACTERS } from '../../../proof/verify/read/read-bundle.js';
 import { printable } from '../../../protocol/printable.js';
 import { bytesText } from './bytes-text.js';
@@ -65,7 +65,7 @@ export function parseDigest(text: string): string {
 async function isLikeBundle(file: File): Promise<boolean> {
   if (file.size > MAX_BUNDLE_CHARACTERS) return false;
   try {
-    const json: unknown = JSON.parse(fromUtf8(new Uint8Array(await file.arrayBuffer())));
+    const json = parseJsonText(new Uint8Array(await file.arrayBuffer()), MAX_BUNDLE_CHARACTERS);
     const members = Object.keys(json ?? {});
     return members.some((name) => name === 'sigstore_bundle' || name === 'sigstoreBundle');
   } catch {
