@@ -38,6 +38,8 @@ export type AppOptions = {
   databaseUrl?: string;
   /** Another nats-server than the run's. */
   natsUrl?: string;
+  /** Whether the service is without a worker, such as for `consumeJobs`; nothing can be drained then. */
+  isWithoutWorker?: boolean;
   /** Whether the service is without an admin token. */
   isWithoutAdmin?: boolean;
 };
@@ -100,7 +102,7 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
     });
     return { names, worker, stop: own.run };
   };
-  let running = await startWitnessed(options.witnesses ?? ['self-tsa']);
+  let running = options.isWithoutWorker ? undefined : await startWitnessed(options.witnesses ?? ['self-tsa']);
   const baseUrls: string[] = [];
   for (let i = 0; i < (options.apis ?? 1); i++) baseUrls.push(await listen(shared, hooks));
   const [baseUrl = ''] = baseUrls;
@@ -114,7 +116,7 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
     pool,
     queuePrefix,
     register: folderOf(config),
-    witnesses: running.names,
+    witnesses: running?.names ?? [],
     recorder,
     databaseProxy: proxy,
     rest: (path, request) => rest(baseUrl, recorder, path, request),
@@ -123,9 +125,12 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
       for (const { close } of surfaces) hooks.add(async () => close());
       return surfaces;
     },
-    drain: () => drainWorker(running.worker),
+    drain: async () => {
+      if (running === undefined) throw new Error('the app has no worker');
+      await drainWorker(running.worker);
+    },
     changeWitnesses: async (names, keysOf) => {
-      await running.stop();
+      await running?.stop();
       running = await startWitnessed(names, keysOf);
       app.witnesses = running.names;
     },

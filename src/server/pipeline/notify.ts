@@ -8,7 +8,7 @@ import type { Job } from '../../../gen/attestation/jobs/v1/jobs_pb.js';
 import { DONE, type Outcome } from '../queue/outcome.js';
 import { markTransition } from '../store/exports/export-changes.js';
 import { lockUnnotified, notifyTransition } from '../store/webhooks/webhook-ranges.js';
-import { markExportChanges } from './exports/mark-changes.js';
+import { markAllChanges } from './exports/mark-changes.js';
 import { jobSubject, shipJob, webhookJob } from './jobs/job.js';
 import type { LogPipeline } from './pipeline.js';
 import { eventTypeOf } from './webhooks/event.js';
@@ -18,9 +18,9 @@ import { eventTypeOf } from './webhooks/event.js';
  * what has changed first: marked after the batch was claimed, its evidence would ship it a second time.
  */
 export async function notify(pipeline: LogPipeline, batchId: string): Promise<Outcome> {
-  await markExportChanges(pipeline);
+  const changed = await markAllChanges(pipeline.pool);
   const jobs = await pipeline.pool.begin(async (tx) => {
-    const due: Job[] = [];
+    const due: Job[] = [...changed];
     for (const row of await lockUnnotified(tx, batchId)) {
       due.push(...(await notifyTransition(tx, row, eventTypeOf(row.transition))).map(webhookJob));
       due.push(...(await markTransition(tx, row.logId, row.treeSize)).map(shipJob));

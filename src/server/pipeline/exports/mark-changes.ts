@@ -1,15 +1,32 @@
 /**
  * Consumes: changes of evidence and metadata that shipped objects contain.
  * Commit point: the transaction that gives the shipments a new wanted revision and deletes the changes.
- * Emits: nothing; the reconciler finds the exports that are due.
- * A crash leaves: the changes; the reconciler finds them again.
+ * Emits: a ship job per export that is due.
+ * A crash leaves: the changes, or exports that are due; the reconciler finds either.
  */
+import type { Job } from '../../../../gen/attestation/jobs/v1/jobs_pb.js';
 import { DONE, type Outcome } from '../../queue/outcome.js';
+import type { Pool } from '../../store/database/connect.js';
 import { markChanges } from '../../store/exports/export-changes.js';
+import { shipJob } from '../jobs/job.js';
 import type { LogPipeline } from '../pipeline.js';
 
 /** Marks the shipments that changes concern. */
-export async function markExportChanges({ pool }: Pick<LogPipeline, 'pool'>): Promise<Outcome> {
-  while (await pool.begin((tx) => markChanges(tx)));
+export async function markExportChanges({
+  pool,
+  send,
+}: Pick<LogPipeline, 'pool' | 'send'>): Promise<Outcome> {
+  for (const job of await markAllChanges(pool)) send(job);
   return DONE;
+}
+
+/** Marks the shipments that changes concern. @returns the jobs to ship them */
+export async function markAllChanges(pool: Pool): Promise<Job[]> {
+  const due = new Map<string, Job>();
+  for (let isMore = true; isMore; ) {
+    const marked = await pool.begin((tx) => markChanges(tx));
+    for (const one of marked.due) due.set(one.id, shipJob(one));
+    isMore = marked.isMore;
+  }
+  return [...due.values()];
 }

@@ -6,9 +6,9 @@ import { type Outcome, retryAfter } from '../../queue/outcome.js';
 import type { Pipeline } from '../pipeline.js';
 import { runJob } from '../stages.js';
 import { toleratingOutage } from '../tolerate-outage.js';
-import { jobSubject, type Stage } from './job.js';
+import type { Stage } from './job.js';
 import { type JobSender, readJob } from './job-sender.js';
-import { findDueLogJobs } from './reconcile.js';
+import { isDueAgain } from './reconcile.js';
 
 /** Concurrent jobs of each stage in one worker: a slow witness must not block the others. */
 const CONCURRENCY: Readonly<Record<Stage, number>> = {
@@ -23,8 +23,6 @@ const CONCURRENCY: Readonly<Record<Stage, number>> = {
 /** The stages with a queue consumer. */
 export const STAGES = Object.keys(CONCURRENCY) as Stage[];
 const DATABASE_AWAY_MS = 1_000;
-/** Stages that check for new work after each job; for the others the reconciler is soon enough. */
-const RECHECKED: readonly Stage[] = ['seal', 'witness'];
 
 /** Starts a consumer for every stage. @returns the functions that stop them */
 export function consumeStages(
@@ -52,15 +50,8 @@ function consumeStage(
       concurrency: CONCURRENCY[stage],
       handle: (payload) =>
         toleratingOutage<Outcome>(outageLogs, stage, () => runJob(pipeline, readJob(payload)), later),
-      afterDone: RECHECKED.includes(stage)
-        ? (payload) =>
-            toleratingOutage(
-              outageLogs,
-              stage,
-              () => resendIfDue(pipeline, jobs, readJob(payload)),
-              undefined,
-            )
-        : async () => {},
+      afterDone: (payload) =>
+        toleratingOutage(outageLogs, stage, () => resendIfDue(pipeline, jobs, readJob(payload)), undefined),
     },
     log,
   );
@@ -68,6 +59,5 @@ function consumeStage(
 
 /** Sends the job again if it became due during its run: the stream refused that message while this one was pending. */
 async function resendIfDue(pipeline: Pipeline, jobs: JobSender, done: Job): Promise<void> {
-  const due = await findDueLogJobs(pipeline);
-  for (const job of due) if (jobSubject(job) === jobSubject(done)) jobs.send(job);
+  if (await isDueAgain(pipeline, done)) jobs.send(done);
 }

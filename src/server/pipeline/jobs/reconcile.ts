@@ -10,8 +10,8 @@ import type { OutageLogs } from '../../core/outage-log.js';
 import { DONE } from '../../queue/outcome.js';
 import { findDueWork } from '../../store/due-jobs.js';
 import { hasExportChanges } from '../../store/exports/export-changes.js';
-import { findDueExports } from '../../store/exports/export-leases.js';
-import { findDueWebhooks } from '../../store/webhooks/webhook-leases.js';
+import { findDueExports, isExportDue } from '../../store/exports/export-leases.js';
+import { findDueWebhooks, isWebhookDue } from '../../store/webhooks/webhook-leases.js';
 import { findUnnotifiedBatches } from '../../store/webhooks/webhook-ranges.js';
 import type { LogPipeline, Pipeline } from '../pipeline.js';
 import { runJob } from '../stages.js';
@@ -61,6 +61,25 @@ export async function findDueLogJobs(pipeline: LogPipeline): Promise<Job[]> {
     if (settle) jobs.push(settleJob(logId));
   }
   return jobs;
+}
+
+/** Whether a job that was done is due again. Of settling and of events it is not asked: the reconciler is soon enough. */
+export async function isDueAgain(pipeline: LogPipeline, job: Job): Promise<boolean> {
+  const { pool } = pipeline;
+  const { stage } = job;
+  switch (stage.case) {
+    case 'seal':
+    case 'witness':
+      return (await findDueLogJobs(pipeline)).some((due) => jobSubject(due) === jobSubject(job));
+    case 'webhook':
+      return isWebhookDue(pool, stage.value.webhookId);
+    case 'revise':
+      return hasExportChanges(pool);
+    case 'ship':
+      return isExportDue(pool, stage.value.exportId);
+    default:
+      return false;
+  }
 }
 
 /** Runs jobs in this process while JetStream is unavailable. */

@@ -124,14 +124,15 @@ function publicServices(
   { cursors, readers, trustRoots, explainError, recordUse }: ServiceParts,
 ): ServiceEntry[] {
   const { config, log } = options;
-  const { pool, logCache } = parts;
+  const { pool, logCache, schemas, jobs } = parts;
+  const { send } = jobs;
   const asApiError = (error: unknown, requestId: string) =>
     itemError(log, explainError('batchCreateAttestations', error), requestId);
   return [
-    attestationService(config, parts, { cursors, recordUse, asApiError, ...readers }),
+    attestationService(config, parts, { cursors, recordUse, asApiError, send, ...readers }),
     { desc: BatchService, handlers: batchHandlers({ pool, logCache, cursors, clock: Date.now }) },
-    webhookService(options, pool, cursors),
-    exportService(config, pool, cursors, parts.schemas),
+    webhookService(options, { pool, cursors, send }),
+    exportService(config, { pool, cursors, schemas, send }),
     infoService(options, pool, trustRoots),
   ];
 }

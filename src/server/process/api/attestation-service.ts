@@ -53,7 +53,7 @@ export function attestationService(
     findSubmission,
     bundles,
     ...shared
-  }: Pick<AttestationDeps, 'cursors' | 'recordUse' | 'asApiError'> & SubmissionReaders,
+  }: Pick<AttestationDeps, 'cursors' | 'recordUse' | 'asApiError' | 'send'> & SubmissionReaders,
 ): ServiceEntry {
   const handlers = attestationHandlers({
     ...shared,

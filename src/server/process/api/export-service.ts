@@ -7,6 +7,7 @@ import { createProjectShares } from '../../pipeline/exports/project-shares.js';
 import type { Cursors } from '../../rpc/cursor.js';
 import { exportHandlers } from '../../rpc/exports/exports.js';
 import { openIdempotency } from '../../rpc/idempotency.js';
+import type { SendJob } from '../../rpc/send-after.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
 import type { Pool } from '../../store/database/connect.js';
 import { destinationOpener } from '../destination-opener.js';
@@ -14,15 +15,13 @@ import { destinationOpener } from '../destination-opener.js';
 /** Probes of one process in progress, over all projects. */
 const MAX_PROBES = 32;
 
+type ExportParts = { pool: Pool; cursors: Cursors; schemas: SchemaRegistry; send: SendJob };
+
 /** ExportService over an open database. */
-export function exportService(
-  config: Config,
-  pool: Pool,
-  cursors: Cursors,
-  schemas: SchemaRegistry,
-): ServiceEntry {
+export function exportService(config: Config, { pool, cursors, schemas, send }: ExportParts): ServiceEntry {
   const handlers = exportHandlers({
     pool,
+    send,
     idempotency: openIdempotency(config, pool),
     cursors,
     schemas,

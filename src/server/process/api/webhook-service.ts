@@ -6,19 +6,20 @@ import { deriveKeyRing } from '../../keys/key-ring.js';
 import { findDestinationProblem, resolveByDns } from '../../net/destination.js';
 import type { Cursors } from '../../rpc/cursor.js';
 import { openIdempotency } from '../../rpc/idempotency.js';
+import type { SendJob } from '../../rpc/send-after.js';
 import { webhookHandlers } from '../../rpc/webhooks/webhooks.js';
 import type { Pool } from '../../store/database/connect.js';
 
 /** WebhookService over an open database. `baseUrl` is read when an event is shown. */
 export function webhookService(
   { config, baseUrl }: { config: Config; baseUrl: () => string },
-  pool: Pool,
-  cursors: Cursors,
+  { pool, cursors, send }: { pool: Pool; cursors: Cursors; send: SendJob },
 ): ServiceEntry {
   const { secretKeys } = config.secrets;
   const { allowInsecureDestinations: allowInsecure } = config;
   const handlers = webhookHandlers({
     pool,
+    send,
     idempotency: openIdempotency(config, pool),
     cursors,
     encryptionKeys: deriveKeyRing(secretKeys, 'encryption'),

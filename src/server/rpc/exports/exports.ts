@@ -22,6 +22,7 @@ import { readStoredDestination } from '../../export/stored-destination.js';
 import { invalidRequest } from '../../json/problems.js';
 import { encryptSecret } from '../../keys/encryption.js';
 import type { KeyRing } from '../../keys/key-ring.js';
+import { shipJob } from '../../pipeline/jobs/job.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
 import { retryExportNow } from '../../store/exports/export-leases.js';
@@ -41,6 +42,7 @@ import type { Cursors } from '../cursor.js';
 import { changeOnce, type Idempotency } from '../idempotency.js';
 import { changeOnceAfter } from '../leased-idempotency.js';
 import { pageReader } from '../list-page.js';
+import type { SendJob } from '../send-after.js';
 import { assertMembersOfKind, splitSecrets } from './destination-input.js';
 import { exportMessage } from './export-messages.js';
 import { type ProbeDeps, probeDestination } from './probe.js';
@@ -54,6 +56,7 @@ type ExportDeps = AuditIds & {
   /** Sub-keys that encrypt credentials. */
   encryptionKeys: KeyRing;
   probe: ProbeDeps;
+  send: SendJob;
 };
 
 const MAX_EXPORTS = 50;
@@ -63,10 +66,10 @@ const readPage = pageReader(ListExportsRequestSchema);
 /** The handlers of ExportService. */
 export function exportHandlers(deps: ExportDeps): Handlers<typeof ExportService> {
   return {
-    createExport: (request, call) => createExport(deps, request, call),
+    createExport: (request, call) => thenShip(deps, createExport(deps, request, call), call),
     getExport: ({ id }, call) => showExport(deps.pool, id, call),
     listExports: (request, call) => listCallers(deps, request, call),
-    testExport: (request, call) => testExport(deps, request, call),
+    testExport: (request, call) => thenShip(deps, testExport(deps, request, call), call),
     deleteExport: (request, call) =>
       changeOnce(deps.idempotency, call, request, {
         make: async (tx) => {
@@ -78,6 +81,13 @@ export function exportHandlers(deps: ExportDeps): Handlers<typeof ExportService>
         show: (sql, id) => showExport(sql, id, call),
       }),
   };
+}
+
+/** Publishes the job of the export that a change has made due. */
+async function thenShip({ send }: ExportDeps, change: Promise<Export>, call: Call): Promise<Export> {
+  const due = await change;
+  send(shipJob({ id: due.id, projectId: getPrincipal(call).projectId }));
+  return due;
 }
 
 /** Probes the destination outside of any transaction, then stores the export. */

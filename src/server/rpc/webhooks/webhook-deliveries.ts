@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type Message } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import {
   DeliveryStatus,
@@ -13,6 +13,7 @@ import { type Call, getPrincipal, type Handlers } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import type { RandomSource } from '../../core/random.js';
 import { dateOfTimestamp } from '../../json/well-known-types.js';
+import { webhookJob } from '../../pipeline/jobs/job.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
 import { listAttempts } from '../../store/webhooks/webhook-attempts.js';
 import {
@@ -25,8 +26,9 @@ import {
   requestRedelivery,
 } from '../../store/webhooks/webhook-deliveries.js';
 import type { Cursors } from '../cursor.js';
-import { changeOnce, type Idempotency } from '../idempotency.js';
+import { type Change, changeOnce, type Idempotency } from '../idempotency.js';
 import { pageReader } from '../list-page.js';
+import { type SendJob, sendAfter } from '../send-after.js';
 import { getWebhook } from './get-webhook.js';
 import { deliveryMessage, webhookMessage } from './webhook-messages.js';
 
@@ -35,6 +37,7 @@ export type DeliveryDeps = {
   pool: Pool;
   idempotency: Idempotency;
   cursors: Cursors;
+  send: SendJob;
   /** The public address of the API. */
   baseUrl: () => string;
   clock: () => number;
@@ -55,9 +58,11 @@ const readPage = pageReader(ListWebhookDeliveriesRequestSchema);
 
 /** The handlers of WebhookService about deliveries. */
 export function deliveryHandlers(deps: DeliveryDeps): Pick<Handlers<typeof WebhookService>, DeliveryMethod> {
+  const change = <M extends Message>(call: Call, request: Message & { id: string }, once: Change<M>) =>
+    sendAfter(deps.send, webhookJob(request.id), changeOnce(deps.idempotency, call, request, once));
   return {
     testWebhook: (request, call) =>
-      changeOnce(deps.idempotency, call, request, {
+      change(call, request, {
         make: async (tx) => {
           const { id } = await getWebhook(tx, request.id, call);
           const deliveryId = `dlv_${deps.random.ulid(deps.clock())}`;
@@ -69,7 +74,7 @@ export function deliveryHandlers(deps: DeliveryDeps): Pick<Handlers<typeof Webho
     listWebhookDeliveries: (request, call) => list(deps, request, call),
     getWebhookDelivery: (request, call) => showDelivery(deps, deps.pool, request, call),
     redeliverWebhookDelivery: (request, call) =>
-      changeOnce(deps.idempotency, call, request, {
+      change(call, request, {
         make: async (tx) => {
           const { id } = await getWebhook(tx, request.id, call);
           if (!(await redeliver(tx, id, request.deliveryId))) throw notFound();
@@ -80,7 +85,7 @@ export function deliveryHandlers(deps: DeliveryDeps): Pick<Handlers<typeof Webho
     redeliverFailedWebhookDeliveries: (request, call) => {
       const { since } = request;
       if (since === undefined) throw new Error('the request was not validated');
-      return changeOnce(deps.idempotency, call, request, {
+      return change(call, request, {
         make: async (tx) => {
           const { id } = await getWebhook(tx, request.id, call);
           await requestRedelivery(tx, id, dateOfTimestamp(since));

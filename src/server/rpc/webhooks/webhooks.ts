@@ -16,6 +16,7 @@ import { ApiError } from '../../core/errors.js';
 import { invalidRequest } from '../../json/problems.js';
 import { decryptSecret, encryptSecret } from '../../keys/encryption.js';
 import type { KeyRing } from '../../keys/key-ring.js';
+import { webhookJob } from '../../pipeline/jobs/job.js';
 import { findSecretBytes, formatSecret } from '../../pipeline/webhooks/sign.js';
 import type { Sql } from '../../store/database/connect.js';
 import {
@@ -30,6 +31,7 @@ import {
 import { recordAction } from '../audit-log.js';
 import { changeOnce } from '../idempotency.js';
 import { pageReader } from '../list-page.js';
+import { sendAfter } from '../send-after.js';
 import { assertFound, getWebhook } from './get-webhook.js';
 import { type DeliveryDeps, deliveryHandlers } from './webhook-deliveries.js';
 import { webhookMessage } from './webhook-messages.js';
@@ -56,7 +58,8 @@ export function webhookHandlers(deps: WebhookDeps): Handlers<typeof WebhookServi
     createWebhook: (request, call) => createWebhook(deps, request, call),
     getWebhook: async ({ id }, call) => webhookMessage(await getWebhook(deps.pool, id, call), deps.clock()),
     listWebhooks: (request, call) => listCallers(deps, request, call),
-    updateWebhook: (request, call) => changeWebhook(deps, request, call),
+    updateWebhook: (request, call) =>
+      sendAfter(deps.send, webhookJob(request.id), changeWebhook(deps, request, call)),
     deleteWebhook: (request, call) =>
       changeOnce(deps.idempotency, call, request, {
         make: async (tx) => {

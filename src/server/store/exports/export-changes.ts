@@ -26,13 +26,14 @@ export async function hasExportChanges(sql: Sql): Promise<boolean> {
   return rows.length > 0;
 }
 
+/** What marking changes made due, and whether more may wait to be marked. */
+type Marked = { due: DueExport[]; isMore: boolean };
+
 /**
  * Marks the shipments that waiting changes concern: each gets a new wanted revision, and its export is due. Runs in a
  * transaction, after that of the change: a shipment that is claimed later reads the changed content anyway.
- *
- * @returns whether there may be more
  */
-export async function markChanges(tx: Sql): Promise<boolean> {
+export async function markChanges(tx: Sql): Promise<Marked> {
   const found = await tx<Change[]>`
     DELETE FROM export_change WHERE id IN (
       SELECT c.id FROM export_change c WHERE ${sealed(tx)} ORDER BY c.id LIMIT ${MAX_CHANGES} FOR UPDATE SKIP LOCKED)
@@ -49,7 +50,10 @@ export async function markChanges(tx: Sql): Promise<boolean> {
     for (const { id } of await marked) due.add(id);
   }
   await makeDue(tx, [...due]);
-  return found.length === MAX_CHANGES || changes.some((change, i) => change !== found[i]);
+  return {
+    due: locked.filter(({ id }) => due.has(id)),
+    isMore: found.length === MAX_CHANGES || changes.some((change, i) => change !== found[i]),
+  };
 }
 
 /** Cuts evidence that covers very many shipments: the rest is another change, behind those that wait. */

@@ -7,22 +7,28 @@ export type LeasedExport = ExportRow & { lease: number };
 
 const { ACTIVE, FAILING, STOPPED } = ExportStatus;
 
+const due = (sql: Sql) => sql`
+  x.due_at <= clock_timestamp() AND (x.leased_until IS NULL OR x.leased_until < clock_timestamp())`;
+
 /** Leases an export that is due and not leased. Returns undefined if it is neither. */
 export async function leaseExport(sql: Sql, id: string, leaseMs: number): Promise<LeasedExport | undefined> {
   const rows = await sql<LeasedExport[]>`
     UPDATE export x SET lease = x.lease + 1, leased_until = clock_timestamp() + ${leaseMs}::bigint * interval '1 millisecond'
-    WHERE x.id = ${id} AND x.status <> ${STOPPED} AND x.due_at <= clock_timestamp()
-      AND (x.leased_until IS NULL OR x.leased_until < clock_timestamp())
+    WHERE x.id = ${id} AND x.status <> ${STOPPED} AND ${due(sql)}
     RETURNING ${exportColumns(sql)}, x.lease`;
   return rows[0];
+}
+
+/** Whether an export is due and not leased. */
+export async function isExportDue(sql: Sql, id: string): Promise<boolean> {
+  const rows = await sql`SELECT FROM export x WHERE x.id = ${id} AND ${due(sql)}`;
+  return rows.length === 1;
 }
 
 /** Finds exports that are due and not leased, the longest due first. */
 export async function findDueExports(sql: Sql, limit: number): Promise<{ id: string; projectId: string }[]> {
   return sql<{ id: string; projectId: string }[]>`
-    SELECT id, project_id AS "projectId" FROM export
-    WHERE due_at <= clock_timestamp() AND (leased_until IS NULL OR leased_until < clock_timestamp())
-    ORDER BY due_at LIMIT ${limit}`;
+    SELECT x.id, x.project_id AS "projectId" FROM export x WHERE ${due(sql)} ORDER BY x.due_at LIMIT ${limit}`;
 }
 
 /**

@@ -11,6 +11,9 @@ export type LeasedWebhook = {
   redeliverSince: Date | null;
 };
 
+const due = (sql: Sql) => sql`
+  due_at <= clock_timestamp() AND (leased_until IS NULL OR leased_until < clock_timestamp())`;
+
 /**
  * Leases a subscription that is due and not leased.
  *
@@ -23,8 +26,7 @@ export async function leaseWebhook(
 ): Promise<LeasedWebhook | undefined> {
   const rows = await sql<LeasedWebhook[]>`
     UPDATE webhook SET lease = lease + 1, leased_until = clock_timestamp() + ${leaseMs}::bigint * interval '1 millisecond'
-    WHERE id = ${id} AND status <> 3 AND due_at <= clock_timestamp()
-      AND (leased_until IS NULL OR leased_until < clock_timestamp())
+    WHERE id = ${id} AND status <> 3 AND ${due(sql)}
     RETURNING id, lease, project_id AS "projectId", url, failing_since IS NOT NULL AS "isFailing",
       redeliver_since AS "redeliverSince",
       ARRAY[secret] || ARRAY(
@@ -64,11 +66,15 @@ export async function releaseWebhook(sql: Sql, id: string, lease: number): Promi
   return row?.due_ms ?? undefined;
 }
 
+/** Whether a subscription is due and not leased. */
+export async function isWebhookDue(sql: Sql, id: string): Promise<boolean> {
+  const rows = await sql`SELECT FROM webhook WHERE id = ${id} AND ${due(sql)}`;
+  return rows.length === 1;
+}
+
 /** Finds subscriptions that are due and not leased, the longest due first. */
 export async function findDueWebhooks(sql: Sql, limit: number): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`
-    SELECT id FROM webhook
-    WHERE due_at <= clock_timestamp() AND (leased_until IS NULL OR leased_until < clock_timestamp())
-    ORDER BY due_at LIMIT ${limit}`;
+    SELECT id FROM webhook WHERE ${due(sql)} ORDER BY due_at LIMIT ${limit}`;
   return rows.map(({ id }) => id);
 }

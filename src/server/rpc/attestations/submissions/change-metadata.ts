@@ -9,6 +9,7 @@ import {
 import { ErrorCode } from '../../../../../gen/attestation/v1/errors_pb.js';
 import { type Call, getPrincipal } from '../../../core/call.js';
 import { ApiError } from '../../../core/errors.js';
+import { reviseJob } from '../../../pipeline/jobs/job.js';
 import type { SchemaRegistry } from '../../../schema/registry.js';
 import type { Sql } from '../../../store/database/connect.js';
 import {
@@ -20,11 +21,12 @@ import {
 import { findSubmissions } from '../../../store/submissions/submissions.js';
 import { type AuditedAction, type AuditIds, recordAction } from '../../audit-log.js';
 import { changeOnce, type Idempotency } from '../../idempotency.js';
+import { type SendJob, sendAfter } from '../../send-after.js';
 import { invalidMetadata, readMetadata, validateBySchema } from '../metadata.js';
 import { submissionMessage, submissionView } from './submission-message.js';
 
 /** Dependencies of correction and redaction. */
-export type ChangeDeps = AuditIds & { idempotency: Idempotency; schemas: SchemaRegistry };
+export type ChangeDeps = AuditIds & { idempotency: Idempotency; schemas: SchemaRegistry; send: SendJob };
 
 /**
  * Replaces the invalid metadata of the caller's submission. Commit point: the transaction that also holds the audit
@@ -70,7 +72,10 @@ export function submissionNotFound(): ApiError {
   );
 }
 
-/** Runs `effect` on the locked submission, records the action that it returns, and reads the submission. */
+/**
+ * Runs `effect` on the locked submission, records the action that it returns, and reads the submission. Then exports ship
+ * its object again.
+ */
 function change(
   deps: ChangeDeps,
   call: Call,
@@ -78,7 +83,7 @@ function change(
   effect: (tx: Sql, stand: MetadataStatus) => Promise<AuditedAction | undefined>,
 ): Promise<Submission> {
   const { environment, projectId } = getPrincipal(call);
-  return changeOnce(deps.idempotency, call, request, {
+  const changed = changeOnce(deps.idempotency, call, request, {
     make: async (tx) => {
       const stand = await lockMetadata(tx, request.id, { projectId, environment });
       if (stand === undefined) throw submissionNotFound();
@@ -92,6 +97,7 @@ function change(
       return submissionMessage(submissionView(row), environment);
     },
   });
+  return sendAfter(deps.send, reviseJob(), changed);
 }
 
 function assertCorrectable(state: number): void {
