@@ -7,16 +7,11 @@ import {
 import { Environment } from '../../../../gen/attestation/v1/environment_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { enumName } from '../../../protocol/enum-names.js';
-import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import { type Principal, UNIVERSAL_SCOPE } from '../../core/principal.js';
 import { invalidRequest } from '../../json/problems.js';
 import { dateOfTimestamp } from '../../json/well-known-types.js';
-import {
-  type ApiKeyRow,
-  DEFAULT_LIMITS,
-  type ApiKeyLimits as StoredLimits,
-} from '../../store/projects/api-keys.js';
+import type { ApiKeyRow, ApiKeyLimits as StoredLimits } from '../../store/projects/api-keys.js';
 import { apiKeyStatus } from './get-api-key.js';
 
 /** Returns the scopes to store. Throws `request.invalid` if a scope does not exist. */
@@ -54,27 +49,6 @@ export function mergeLimits(given: ApiKeyLimits | undefined, current: StoredLimi
     submissionsPerDay: Number(given?.submissionsPerDay ?? current.submissionsPerDay),
     readsPerSecond: Number(given?.readsPerSecond ?? current.readsPerSecond),
   };
-}
-
-/**
- * Throws `request.invalid` if a session of a project would give a key more than a new key has by default, or than it has:
- * only the operator grants more.
- */
-export function assertMayGrant({ session }: Call, wanted: StoredLimits, current: StoredLimits): void {
-  if (session?.projectId === undefined) return;
-  const problems = Object.keys(DEFAULT_LIMITS).flatMap((name) => {
-    const limit = name as keyof StoredLimits;
-    const most = Math.max(DEFAULT_LIMITS[limit], current[limit]);
-    if (wanted[limit] <= most) return [];
-    return [
-      { path: `/limits/${snakeCase(name)}`, message: `must be at most ${most}; ask the operator for more` },
-    ];
-  });
-  if (problems.length > 0) throw invalidRequest(problems);
-}
-
-function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 /** Throws `api_key.not_active` if the key is revoked. */

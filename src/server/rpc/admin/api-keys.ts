@@ -23,16 +23,11 @@ import {
 import { recordAction } from '../audit-log.js';
 import { changeOnce } from '../idempotency.js';
 import { pageReader } from '../list-page.js';
-import {
-  assertMayGrant,
-  assertNotRevoked,
-  mergeLimits,
-  validateExpiry,
-  validateScopes,
-} from './api-key-rules.js';
+import { assertNotRevoked, mergeLimits, validateExpiry, validateScopes } from './api-key-rules.js';
 import { type ApiKeyDeps, createApiKey, rotateApiKey } from './create-api-key.js';
 import { apiKeyMessage, getApiKeyMessage, getLockedApiKey } from './get-api-key.js';
 import { getProject } from './projects.js';
+import { assertMayAdd, assertMayChange } from './session-bounds.js';
 
 const readPage = pageReader(ListApiKeysRequestSchema);
 
@@ -71,7 +66,8 @@ function update(deps: ApiKeyDeps, request: UpdateApiKeyRequest, call: Call): Pro
   return changeKey(deps, request, call, async (tx, row) => {
     assertNotRevoked(row, deps.clock());
     const to = updatedColumns(deps, row, request);
-    assertMayGrant(call, to, row);
+    assertMayChange(call, row, to);
+    if (isRevived(deps, row, to)) await assertMayAdd(tx, call, row.projectId, '/expires_at');
     await updateApiKey(tx, row.id, to);
     await recordChange(deps, tx, call, row, AuditAction.API_KEY_CHANGED, rightsDetail(row, to));
     await recordChange(deps, tx, call, row, AuditAction.API_KEY_LIMITS_CHANGED, limitsDetail(row, to));
@@ -135,6 +131,11 @@ function updatedColumns(
 function updatedExpiry(key: ApiKeyRow, { expiry }: UpdateApiKeyRequest, nowMs: number): Date | null {
   if (expiry.case === 'expiresAt') return validateExpiry(expiry.value, nowMs);
   return expiry.case === 'neverExpires' ? null : key.expiresAt;
+}
+
+/** Whether a key that has expired works again. */
+function isRevived({ clock }: ApiKeyDeps, { expiresAt }: ApiKeyRow, to: ApiKeyChange): boolean {
+  return expiresAt !== null && expiresAt.getTime() <= clock() && to.expiresAt !== expiresAt;
 }
 
 /** The audit detail of changed name, scopes and expiry. Returns undefined if none changed. */

@@ -9,21 +9,17 @@ import { enumName } from '../../../protocol/enum-names.js';
 import type { Call } from '../../core/call.js';
 import type { Principal } from '../../core/principal.js';
 import type { RandomSource } from '../../core/random.js';
-import { invalidRequest } from '../../json/problems.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
 import {
-  countUsableApiKeys,
   DEFAULT_LIMITS,
   insertApiKey,
   type NewApiKey,
   replaceApiKey,
 } from '../../store/projects/api-keys.js';
-import { lockProject } from '../../store/projects/projects.js';
 import { recordAction } from '../audit-log.js';
 import type { Cursors } from '../cursor.js';
 import { type Idempotency, runIdempotently } from '../idempotency.js';
 import {
-  assertMayGrant,
   assertRotatable,
   mergeLimits,
   toEnvironment,
@@ -32,6 +28,7 @@ import {
 } from './api-key-rules.js';
 import { apiKeyMessage, getApiKey, getApiKeyMessage, getLockedApiKey } from './get-api-key.js';
 import { getProject } from './projects.js';
+import { assertMayAdd, assertMayGrant, assertMayRotate } from './session-bounds.js';
 
 /** A new API key, `secret`, and the columns stored for it. */
 export type NewSecret = { secret: string; prefix: string; last4: string; hmac: Uint8Array };
@@ -50,7 +47,6 @@ export type ApiKeyDeps = {
   onKeyChange: (apiKeyId: string) => void;
 };
 
-const MAX_OWN_KEYS = 100;
 const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
 
 /** Creates a key. The response has its secret; a replay has not. */
@@ -65,9 +61,9 @@ export async function createApiKey(
       const wanted = validateScopes(request.scopes, scopes);
       const expiresAt = request.expiresAt === undefined ? null : validateExpiry(request.expiresAt, clock());
       const limits = mergeLimits(request.limits, DEFAULT_LIMITS);
-      assertMayGrant(call, limits, DEFAULT_LIMITS);
+      assertMayGrant(call, limits);
       const { id: projectId } = await getProject(tx, request.projectId);
-      await assertMayAdd(tx, call, projectId);
+      await assertMayAdd(tx, call, projectId, '/project_id');
       return insertKey(deps, tx, call, {
         projectId,
         environment: request.environment,
@@ -81,15 +77,6 @@ export async function createApiKey(
   });
   deps.onKeyChange(key.id);
   return key;
-}
-
-/** Bounds the keys, and with them the limits of all, that a session of a project can make. */
-async function assertMayAdd(tx: Sql, { session }: Call, projectId: string): Promise<void> {
-  if (session?.projectId === undefined) return;
-  await lockProject(tx, projectId);
-  if ((await countUsableApiKeys(tx, projectId)) < MAX_OWN_KEYS) return;
-  const message = `the project has ${MAX_OWN_KEYS} API keys that work; revoke one, or ask the operator`;
-  throw invalidRequest([{ path: '/project_id', message }]);
 }
 
 /** Creates a replacement for a key. The old key expires after the overlap. */
@@ -113,13 +100,15 @@ async function replaceKey(deps: ApiKeyDeps, tx: Sql, call: Call, request: Rotate
   const nowMs = deps.clock();
   const key = await getLockedApiKey(tx, request.id);
   assertRotatable(key, nowMs);
+  assertMayRotate(call, key);
+  const overlapMs = overlapOf(request);
+  if (overlapMs > 0) await assertMayAdd(tx, call, key.projectId, '/overlap');
   const { projectId, environment, name, scopes } = key;
   const expiresAt =
     request.expiresAt === undefined ? key.expiresAt : validateExpiry(request.expiresAt, nowMs);
   const limits = mergeLimits(undefined, key);
   const wanted = { projectId, environment, name, scopes, expiresAt, limits };
   const replacement = await insertKey(deps, tx, call, wanted);
-  const overlapMs = overlapOf(request);
   await replaceApiKey(tx, key.id, { successorId: replacement.resourceId, overlapMs });
   const detail = { successor: replacement.resourceId, overlap_seconds: overlapMs / 1000 };
   const rotated = { action: AuditAction.API_KEY_ROTATED, projectId, resourceId: key.id, detail };
