@@ -1,15 +1,16 @@
-/** Evidence by others' servers: Sigstore's timestamp-server, a chain for cast, and a calendar for ots. */
+/** Evidence by others' servers: Sigstore's timestamp-authority, a chain for cast, and a calendar for ots. */
 import { spawn } from 'node:child_process';
 import { createSecretKey, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { buffer } from 'node:stream/consumers';
 import type { Test } from 'tap';
 import { sha256 } from '../../src/proof/bytes/primitives.js';
 import { evmAccount } from '../../src/server/witness/evm/account.js';
-import { findFreePort } from '../support/servers/free-port.js';
 import { attest, startUp, type Up } from '../support/servers/up.js';
 import { codeBlocks, readInlineCode } from '../support/source/pages.js';
 import { until } from '../support/until.js';
@@ -70,23 +71,18 @@ export async function checkEvidence({ dir: parent }: Scene): Promise<Row[]> {
 
 const BITCOIN = { name: 'bitcoin', kind: 'opentimestamps', every: '1s' };
 
-/** Sigstore's server, with a key and a chain that it makes in memory. */
+/** Sigstore's authority, with a key and a chain that it makes in memory. */
 async function startTimestampServer(owner: Owner): Promise<object> {
-  const port = await findFreePort();
-  const flags = [
-    '--host=127.0.0.1',
-    `--port=${port}`,
-    '--timestamp-signer=memory',
-    '--disable-ntp-monitoring',
-  ];
-  const child = spawn(tool('timestamp-server'), ['serve', ...flags], { stdio: 'ignore' });
-  const ended = new Promise((resolve) => child.once('close', resolve));
+  const child = spawn(tool('serve-timestamps'), { stdio: ['ignore', 'pipe', 'ignore'] });
+  const ended = once(child, 'close');
   owner.teardown(() => {
     child.kill('SIGTERM');
     return ended;
   });
-  const url = `http://127.0.0.1:${port}/api/v1/timestamp`;
-  const chain = await until('timestamp-server listens', () => fetchText(`${url}/certchain`));
+  const early = ended.then(() => Promise.reject(new Error('serve-timestamps ended')));
+  const [url] = await Promise.race([once(createInterface({ input: child.stdout }), 'line'), early]);
+  early.catch(() => {});
+  const chain = await until('serve-timestamps answers', () => fetchText(`${url}/certchain`));
   return { name: 'sigstore-tsa', kind: 'rfc3161', url, chain_pem: chain, required: true };
 }
 
@@ -133,10 +129,10 @@ async function checkAuthority({ dir, service, id }: Place): Promise<Row[]> {
       cwd: dir,
     });
   return [
-    accepting('timestamp-server', 'as a witness, for attest verify', await verify('roots.json'), [
+    accepting('timestamp-authority', 'as a witness, for attest verify', await verify('roots.json'), [
       /sigstore-tsa/,
     ]),
-    refusing('timestamp-server', 'the same, under another chain', await verify('swapped.json')),
+    refusing('timestamp-authority', 'the same, under another chain', await verify('swapped.json')),
   ];
 }
 

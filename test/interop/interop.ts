@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkClient, checkPastedLines, checkPublicLog, checkTimestamps } from './checks.js';
-import { checkConformance } from './conformance-check.js';
+import { checkConformance } from './conformance/check.js';
 import { checkEvidence } from './evidence-checks.js';
 import { checkHttp2 } from './http2-checks.js';
 import { checkManifest } from './manifest-check.js';
@@ -11,6 +11,7 @@ import { HELP, type Options, readOptions } from './options.js';
 import { checkReceipts } from './receipt-checks.js';
 import { type Row, tableOf } from './rows.js';
 import { checkRpcs } from './rpc-checks.js';
+import { runAll } from './running.js';
 import { checkExports } from './s3-checks.js';
 import { openScene } from './scene.js';
 import { checkSigstore } from './sigstore-checks.js';
@@ -47,7 +48,6 @@ async function runChecks(dir: string): Promise<Row[]> {
   try {
     console.log('starting a service and attesting two files');
     const scene = await openScene(dir, stops);
-    const rows: Row[] = [];
     // The pasted lines come first: they write the files that the other checks read.
     const checks = [
       checkPastedLines,
@@ -64,8 +64,7 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkReceipts,
       checkEvidence,
     ];
-    for (const check of checks) rows.push(...(await check(scene)));
-    return rows;
+    return await runAll(checks, scene);
   } finally {
     for (const stop of stops) await stop();
   }

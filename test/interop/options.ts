@@ -8,11 +8,11 @@ buf and protoc-gen-go make with the buf.gen.yaml of docs/sdks.md, a table of tam
 cases for a server of test/interop on the service's path for RPCs (those that fail are in
 test/interop/conformance/known-failing.txt, each with its reason), for exports the
 S3-compatible store versitygw, for C2SP witnesses litewitness and torchwood, for COSE receipts scitt-cose, for OpenTimestamps ots, and for EVM witnesses
-cast. Sigstore's timestamp-server is a witness of the service. Starts its own services. Prints a table; ends with 1 if any
+cast. Sigstore's timestamp-authority is a witness of the service. Starts its own services. Prints a table; ends with 1 if any
 program does other than it should.
 
 Needs Go 1.25.8 or newer, Python 3.11 with venv, jq, curl, openssl and ssh on the PATH. Installs, through the Go
-module proxy, cosign, litewitness, timestamp-server, grpcurl, connectconformance, versitygw, protoc-gen-go, protoc-gen-go-grpc and the programs of
+module proxy, cosign, litewitness, grpcurl, connectconformance, versitygw, protoc-gen-go, protoc-gen-go-grpc and the programs of
 test/interop/go into .interop/ of this checkout, which git ignores; modules go into Go's own cache. Installs scitt-cose
 and opentimestamps-client from PyPI and cast from npm there as well. The first run takes some minutes and 1.5 GB, the next
 ones a minute.

@@ -1,8 +1,14 @@
 /** What the programs did, as a table. */
 import type { Said } from './command.js';
 
-/** One program and one thing it was given. */
-export type Row = { tool: string; what: string; does: 'accepts' | 'refuses'; isRight: boolean; said: string };
+/** One program and one thing it was given; `throws` is of a check that could not be made. */
+export type Row = {
+  tool: string;
+  what: string;
+  does: 'accepts' | 'refuses' | 'throws';
+  isRight: boolean;
+  said: string;
+};
 
 /** The row of a program that must accept, and say so; it must print all of `says`. */
 export function accepting(tool: string, what: string, { code, output }: Said, says: readonly RegExp[]): Row {
@@ -28,7 +34,7 @@ export function tableOf(rows: readonly Row[]): string {
   const width = Math.max(...rows.map(({ tool }) => tool.length));
   const lines = rows.map(
     ({ tool, what, does, isRight }) =>
-      `${isRight ? 'ok    ' : 'WRONG '} ${tool.padEnd(width)}  ${does}  ${what}`,
+      `${isRight ? 'ok    ' : 'WRONG '} ${tool.padEnd(width)}  ${does.padEnd(7)}  ${what}`,
   );
   const wrong = rows.filter(({ isRight }) => !isRight);
   const reasons = wrong.map(({ tool, what, said }) => `\n${tool}, ${what}:\n${said.trimEnd()}`);

@@ -24,11 +24,6 @@ const INSTALLED = [
     path: 'filippo.io/torchwood/cmd/litewitness',
     version: 'v0.9.1-0.20260706112420-c22a68158d96',
   },
-  {
-    name: 'timestamp-server',
-    path: 'github.com/sigstore/timestamp-authority/v2/cmd/timestamp-server',
-    version: 'v2.1.3',
-  },
   { name: 'grpcurl', path: 'github.com/fullstorydev/grpcurl/cmd/grpcurl', version: 'v1.9.3' },
   {
     name: 'connectconformance',
@@ -46,6 +41,7 @@ const OLDEST_GO = [1, 25, 8];
 const PROGRAMS = [
   'verify-bundle',
   'read-timestamp',
+  'serve-timestamps',
   'check-log',
   'check-policy',
   'feed-witness',

@@ -15,7 +15,7 @@ import {
   file_google_protobuf_struct,
   MethodOptionsSchema,
 } from '@bufbuild/protobuf/wkt';
-import { Access, MethodRulesSchema, rules } from '../../gen/attestation/options/v1/options_pb.js';
+import { Access, MethodRulesSchema, rules } from '../../../gen/attestation/options/v1/options_pb.js';
 
 const PACKAGE = 'connectrpc.conformance.v1';
 /** The method that a server must not have. */

@@ -2,13 +2,13 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { runBuf } from '../support/calling/buf.js';
-import { run } from './command.js';
-import { accepting, type Row } from './rows.js';
-import type { Scene } from './scene.js';
-import { CHECKOUT, conformanceProtos, tool } from './tools.js';
+import { runBuf } from '../../support/calling/buf.js';
+import { run } from '../command.js';
+import { accepting, type Row } from '../rows.js';
+import type { Scene } from '../scene.js';
+import { CHECKOUT, conformanceProtos, tool } from '../tools.js';
 
-const SERVER = fileURLToPath(new URL('./conformance-server.js', import.meta.url));
+const SERVER = fileURLToPath(new URL('./server.js', import.meta.url));
 const FILES = join(CHECKOUT, 'test/interop/conformance');
 /** What the runner prints at its end. */
 const PASSED = /^(\d+) passed, 0 failed$/m;

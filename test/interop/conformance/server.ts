@@ -4,21 +4,21 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
-import type { TlsFiles } from '../../src/config/tls-files.js';
-import { ApiError } from '../../src/server/core/errors.js';
-import { listen } from '../../src/server/core/http/listen.js';
-import { createLogger } from '../../src/server/core/logger.js';
-import { refuseUnknownRpc, wantsRpc } from '../../src/server/http/connect/refusal.js';
-import { createUnaryRpcs } from '../../src/server/http/connect/unary-rpcs.js';
-import { createBodyMemory, createResponseMemory } from '../../src/server/http/socket/bodies.js';
-import { refuseMalformed } from '../../src/server/http/socket/client-error.js';
-import { DEFAULT_LIMITS } from '../../src/server/http/socket/limits.js';
-import { createListener } from '../../src/server/http/socket/listener.js';
-import { createRequestIds, createRequests, pathOf } from '../../src/server/http/socket/requests.js';
-import { writeError } from '../../src/server/http/socket/write-response.js';
-import { answerCase } from './conformance-answer.js';
-import { readSchema, type Schema } from './conformance-schema.js';
+import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
+import type { TlsFiles } from '../../../src/config/tls-files.js';
+import { ApiError } from '../../../src/server/core/errors.js';
+import { listen } from '../../../src/server/core/http/listen.js';
+import { createLogger } from '../../../src/server/core/logger.js';
+import { refuseUnknownRpc, wantsRpc } from '../../../src/server/http/connect/refusal.js';
+import { createUnaryRpcs } from '../../../src/server/http/connect/unary-rpcs.js';
+import { createBodyMemory, createResponseMemory } from '../../../src/server/http/socket/bodies.js';
+import { refuseMalformed } from '../../../src/server/http/socket/client-error.js';
+import { DEFAULT_LIMITS } from '../../../src/server/http/socket/limits.js';
+import { createListener } from '../../../src/server/http/socket/listener.js';
+import { createRequestIds, createRequests, pathOf } from '../../../src/server/http/socket/requests.js';
+import { writeError } from '../../../src/server/http/socket/write-response.js';
+import { answerCase } from './answer.js';
+import { readSchema, type Schema } from './schema.js';
 
 /** `ServerCompatRequest`. */
 type Wanted = {

@@ -3,19 +3,23 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { create, type DescMessage, type JsonObject, type Message, toJson } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
 import type { Code } from '@connectrpc/connect';
-import type { Call } from '../../src/server/core/call.js';
-import type { RpcStatus } from '../../src/server/http/connect/connect-error.js';
-import { webTrailers } from '../../src/server/http/connect/grpc-status.js';
-import { findFormat, findQueryFormat, type MessageFormat } from '../../src/server/http/connect/messages.js';
-import { statusResponse } from '../../src/server/http/connect/refusal.js';
+import type { Call } from '../../../src/server/core/call.js';
+import type { RpcStatus } from '../../../src/server/http/connect/connect-error.js';
+import { webTrailers } from '../../../src/server/http/connect/grpc-status.js';
+import {
+  findFormat,
+  findQueryFormat,
+  type MessageFormat,
+} from '../../../src/server/http/connect/messages.js';
+import { statusResponse } from '../../../src/server/http/connect/refusal.js';
 import {
   type RpcResponse,
   successResponse,
   writeRpcResponse,
-} from '../../src/server/http/connect/response.js';
-import { readTimeout } from '../../src/server/http/connect/rpc-deadline.js';
-import { type RequestRecord, whenClosed } from '../../src/server/http/socket/requests.js';
-import type { Schema } from './conformance-schema.js';
+} from '../../../src/server/http/connect/response.js';
+import { readTimeout } from '../../../src/server/http/connect/rpc-deadline.js';
+import { type RequestRecord, whenClosed } from '../../../src/server/http/socket/requests.js';
+import type { Schema } from './schema.js';
 
 type Header = { name: string; value: string[] };
 type ErrorDefinition = { code: Code; message?: string; details: Message[] };
