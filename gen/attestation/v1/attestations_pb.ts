@@ -75,7 +75,8 @@ export const MetadataErrorSchema: GenMessage<MetadataError> = /*@__PURE__*/
   messageDesc(file_attestation_v1_attestations, 1);
 
 /**
- * Something the caller should know about an accepted request.
+ * Something the caller should know about an accepted request: with `metadata_state` invalid that the metadata fails its
+ * schema, otherwise how it departs from it in a way that is accepted because large producers of signed provenance do so.
  *
  * @generated from message attestation.v1.Warning
  */
@@ -158,7 +159,7 @@ export type Submission = Message<"attestation.v1.Submission"> & {
   metadata?: JsonObject | undefined;
 
   /**
-   * Filled when the submission is created.
+   * Filled when the submission is created; in a batch as far as the answer has room.
    *
    * @generated from field: repeated attestation.v1.Warning warnings = 7;
    */

@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { Ajv2020, ErrorObject } from 'ajv/dist/2020.js';
+import { isAbsent } from './absent.js';
 
 /** Keywords that fail as a whole: their parts are alternatives. */
 const CHOICES = ['anyOf', 'oneOf', 'contains'] as const;
@@ -37,7 +38,9 @@ export function summariseChoice({ schema, data }: ErrorObject): { names?: string
 
 function missingNames(alternative: Alternative | boolean, value: JsonValue): string[] {
   if (typeof alternative === 'boolean' || typeOf(value) !== 'object') return [];
-  return alternative.required?.filter((name) => !Object.hasOwn(value as JsonObject, name)) ?? [];
+  const isMissing = (name: string) =>
+    !Object.hasOwn(value as JsonObject, name) || isAbsent((value as JsonObject)[name]);
+  return alternative.required?.filter(isMissing) ?? [];
 }
 
 /** The types that the alternative asks for when the value has none of them. */

@@ -1,11 +1,16 @@
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import { pointerStep } from '../../protocol/json-pointer.js';
 import { MAX_PROBLEMS, type Problem } from '../../protocol/problem.js';
+import { isEmpty } from './absent.js';
 import { summariseChoice } from './choices.js';
 import { formatProblem } from './formats.js';
+import type { Tolerance } from './tolerances.js';
 
 /** The first hundred problems of metadata, with pointers relative to it, and how many there are. */
 export type MetadataProblems = { errors: Problem[]; total: number };
+
+/** A way in which metadata departs from its schema and is accepted, said for a person, and where. */
+export type Departure = MetadataProblems & { what: string };
 
 /** Sorting the places of tens of thousands of errors, as 64 KiB can have, takes longer than finding them. */
 const MAX_SORTED = 1000;
@@ -31,6 +36,25 @@ export function toProblems(errors: readonly ErrorObject[]): MetadataProblems {
     errors: inOrder.map((path) => toProblem(path, told.get(path) as ErrorObject)),
     total: told.size + counted.size,
   };
+}
+
+/**
+ * Divides the errors of ajv into those that one of the tolerances covers, as departures, and the others. Errors that only
+ * say that a part failed are in neither.
+ */
+export function splitTolerated(
+  errors: readonly ErrorObject[],
+  tolerances: readonly Tolerance[],
+): { departures: Departure[]; others: ErrorObject[] } {
+  const kinds = tolerances.map(({ what, covers }) => ({ what, covers, covered: [] as ErrorObject[] }));
+  const others: ErrorObject[] = [];
+  for (const error of errors) {
+    if (isNoProblem(error)) continue;
+    const kind = kinds.find(({ covers }) => covers(error));
+    (kind?.covered ?? others).push(error);
+  }
+  const present = kinds.filter(({ covered }) => covered.length > 0);
+  return { departures: present.map(({ what, covered }) => ({ what, ...toProblems(covered) })), others };
 }
 
 /** Whether an error is that of an alternative, which has no keyword, or only says that a part failed. */
@@ -103,8 +127,15 @@ const DESCRIPTIONS: Readonly<Record<string, Describe>> = {
   unevaluatedProperties: () => 'is not a known member',
 };
 
+/** Whether an error is about a value that may have any content of a form, and is not to be without. */
+function wantsContent({ keyword, params }: ErrorObject): boolean {
+  const wantsOne = ['minItems', 'minLength', 'minProperties'].includes(keyword) && params.limit === 1;
+  return wantsOne || keyword === 'format' || keyword === 'pattern';
+}
+
 function describe(error: ErrorObject): string {
   const { keyword, params, message } = error;
+  if (wantsContent(error) && isEmpty(error.data)) return 'is empty';
   return DESCRIPTIONS[keyword]?.(params, error) ?? message ?? `fails ${keyword}`;
 }
 

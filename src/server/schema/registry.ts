@@ -4,20 +4,27 @@ import { Ajv2020, MissingRefError, type Options, type ValidateFunction } from 'a
 import type { Problem } from '../../protocol/problem.js';
 import { quietChoices } from './choices.js';
 import { addSchemaFormats } from './formats.js';
-import { type MetadataProblems, toProblems } from './problems.js';
+import { type Departure, type MetadataProblems, splitTolerated, toProblems } from './problems.js';
 import { listSchemaFiles, readSchemaFile } from './schema-files.js';
+import { TOLERANCES, type Tolerance } from './tolerances.js';
 
-/** Checks metadata, its member `schema` included; undefined means that it is valid. */
-type MetadataCheck = (metadata: JsonObject) => MetadataProblems | undefined;
+/** The result of a check: without problems the metadata is valid, with departures all the same. */
+type Checked = { problems?: MetadataProblems; departures: readonly Departure[] };
+
+/** Checks metadata, its member `schema` included. */
+type MetadataCheck = (metadata: JsonObject) => Checked;
 
 /** The metadata schemas by name. Owned by the process, which loads them at start. */
 export type SchemaRegistry = ReadonlyMap<string, MetadataCheck>;
 
-/** The result of validation: `known` are the names of all schemas, sorted; `errors` are at most 100, by place. */
+/**
+ * The result of validation: `known` are the names of all schemas, sorted; `errors` are at most 100, by place;
+ * `departures` are what is accepted though the schema does not allow it.
+ */
 type MetadataVerdict =
-  | { ok: true }
+  | { ok: true; departures: readonly Departure[] }
   | { ok: false; reason: 'unknown_schema'; known: string[] }
-  | { ok: false; reason: 'invalid'; errors: Problem[]; total: number };
+  | { ok: false; reason: 'invalid'; errors: Problem[]; total: number; departures: readonly Departure[] };
 
 /** Schema files that cannot be used: its message has a line for each problem, with the file's path. */
 export class SchemaLoadError extends Error {
@@ -79,8 +86,10 @@ export function validateMetadata(registry: SchemaRegistry, metadata: JsonObject)
   const { schema } = metadata;
   const check = typeof schema === 'string' ? registry.get(schema) : undefined;
   if (check === undefined) return { ok: false, reason: 'unknown_schema', known: [...registry.keys()] };
-  const problems = check(metadata);
-  return problems === undefined ? { ok: true } : { ok: false, reason: 'invalid', ...problems };
+  const { problems, departures } = check(metadata);
+  return problems === undefined
+    ? { ok: true, departures }
+    : { ok: false, reason: 'invalid', ...problems, departures };
 }
 
 /** Makes the check of the schema of a name. Throws an Error that says what is wrong with the schema. */
@@ -107,8 +116,8 @@ function schemaCompiler(): SchemaCompiler {
         `it is not a JSON Schema: ${meta.errorsText(meta.errors?.slice(0, 1), { dataVar: '' })}`,
       );
     }
-    const check = compileCheck(schema);
-    if (check({ schema: name })?.errors.some(({ path }) => path === '/schema')) {
+    const check = compileCheck(schema, TOLERANCES.get(name) ?? []);
+    if (check({ schema: name }).problems?.errors.some(({ path }) => path === '/schema')) {
       throw new Error(`it must allow a member schema with the value ${name}: metadata names its schema so`);
     }
     return check;
@@ -126,16 +135,20 @@ function checkDialect(schema: unknown): asserts schema is JsonObject {
   if (isAsync !== undefined) throw new Error('it must not have $async');
 }
 
+const VALID: Checked = { departures: [] };
+
 /** Two programs: the first decides and stops at the first problem, the second finds all problems of invalid metadata. */
-function compileCheck(schema: JsonObject): MetadataCheck {
+function compileCheck(schema: JsonObject, tolerances: readonly Tolerance[]): MetadataCheck {
   const isValid = compile(schema, false);
   const isValidThroughout = compile(schema, true);
   const maxValues = copiesErrors(isValidThroughout) ? MAX_VALUES : Number.POSITIVE_INFINITY;
   return (metadata) => {
-    if (isValid(metadata)) return undefined;
-    if (hasMoreValues(metadata, maxValues)) return toProblems(isValid.errors ?? []);
+    if (isValid(metadata)) return VALID;
+    if (hasMoreValues(metadata, maxValues)) return { ...VALID, problems: toProblems(isValid.errors ?? []) };
     isValidThroughout(metadata);
-    return toProblems(isValidThroughout.errors ?? []);
+    const { departures, others } = splitTolerated(isValidThroughout.errors ?? [], tolerances);
+    if (departures.length > 0 && others.length === 0) return { departures };
+    return { departures, problems: toProblems(others) };
   };
 }
 

@@ -72,7 +72,7 @@ t.test('an operator adds schemas as files', async (t) => {
     [{ score: 2 }, '/score must be <= 1'],
     [{ score: 0, extra: 1 }, '/extra is not a known member'],
     [{ score: 1 }, '/labels is required'],
-    [{ score: 0, labels: [] }, '/labels must NOT have fewer than 1 items'],
+    [{ score: 0, labels: [] }, '/labels is empty'],
     [
       { score: 0, labels: ['A', 'A'] },
       '/labels must NOT have duplicate items (items ## 0 and 1 are identical)',

@@ -12,7 +12,7 @@ import type { Problem } from '../../../protocol/problem.js';
 import { ApiError } from '../../core/errors.js';
 import { invalidRequest } from '../../json/problems.js';
 import { isDeeperThan } from '../../json/strict-json.js';
-import type { MetadataProblems } from '../../schema/problems.js';
+import type { Departure, MetadataProblems } from '../../schema/problems.js';
 import { type SchemaRegistry, validateMetadata } from '../../schema/registry.js';
 
 /** Metadata as sent, its canonical JSON (RFC 8785), and the name of its schema. */
@@ -39,19 +39,25 @@ export function readMetadata(value: JsonObject): ValidMetadata {
 }
 
 /**
- * Validates metadata by the schema it names. Returns undefined if it is valid. Throws `submission.unknown_schema` if
- * there is no schema of that name.
+ * Validates metadata by the schema it names. Returns its problems, undefined if it is valid, and how it departs from the
+ * schema in ways that are accepted. Throws `submission.unknown_schema` if there is no schema of that name.
  */
 export function validateBySchema(
   schemas: SchemaRegistry,
   metadata: JsonObject,
-): MetadataProblems | undefined {
+): { problems?: MetadataProblems; departures: readonly Departure[] } {
   const verdict = validateMetadata(schemas, metadata);
-  if (verdict.ok) return undefined;
-  if (verdict.reason === 'invalid') return verdict;
+  if (verdict.ok) return verdict;
+  if (verdict.reason === 'invalid') return { problems: verdict, departures: verdict.departures };
   const { known } = verdict;
   const message = 'no metadata schema has this name; details.known lists the names that exist';
   throw new ApiError(ErrorCode.SUBMISSION_UNKNOWN_SCHEMA, message, { known });
+}
+
+/** How metadata departs from the schema it names in ways that are accepted. */
+export function findDepartures(schemas: SchemaRegistry, metadata: JsonObject): readonly Departure[] {
+  const verdict = validateMetadata(schemas, metadata);
+  return 'departures' in verdict ? verdict.departures : [];
 }
 
 /** The error `submission.invalid_metadata`. `hint`: the remedy for the caller. */
@@ -60,13 +66,25 @@ export function invalidMetadata(schema: string, { errors, total }: MetadataProbl
   return new ApiError(ErrorCode.SUBMISSION_INVALID_METADATA, message, { schema, errors, total });
 }
 
-/** The warning of a lenient creation. Empty if the metadata is valid. */
-export function metadataWarnings(schema: string, errors: readonly Problem[]): Warning[] {
-  if (errors.length === 0) return [];
+/** The warnings of a creation: that its metadata is invalid, and each way in which it departs from its schema. */
+export function metadataWarnings(
+  schema: string,
+  errors: readonly Problem[],
+  departures: readonly Departure[],
+): Warning[] {
+  const warnings = departures.map(({ what, errors }) =>
+    warning(schema, errors, `the metadata is accepted, though it departs from its schema ${schema}: ${what}`),
+  );
+  if (errors.length > 0) {
+    warnings.unshift(warning(schema, errors, `the metadata fails its schema ${schema}; it can be corrected`));
+  }
+  return warnings;
+}
+
+function warning(schema: string, errors: readonly Problem[], message: string): Warning {
   const { code } = errorRules(ErrorCode.SUBMISSION_INVALID_METADATA);
   const details = { schema, errors: errors.map(({ path, message }) => ({ path, message })) };
-  const message = `the metadata fails its schema ${schema}; it can be corrected`;
-  return [create(WarningSchema, { code, message, details })];
+  return create(WarningSchema, { code, message, details });
 }
 
 function invalid(path: string, message: string): ApiError {

@@ -13,7 +13,7 @@ import {
 } from '../../../store/submissions/sequence-submissions.js';
 import { findEarlierRequests, keyReused } from '../../idempotency.js';
 import { submissionView } from '../submissions/submission-message.js';
-import { type AnswerRoom, answerRoom, fitProblems, replayed } from './answer-room.js';
+import { type AnswerRoom, answerRoom, created, fitProblems, replayed } from './answer-room.js';
 import { type CheckedItem, checkItems, isSameRequest, type Repeat, splitRepeats } from './batch-checks.js';
 import { batchResponse, type ItemResult } from './batch-response.js';
 import { type CreateDeps, recordUse, windowSpent } from './create-attestation.js';
@@ -54,7 +54,7 @@ export async function batchCreateAttestations(
   call: Call,
 ): Promise<SerializedResponse<BatchCreateAttestationsResponse>> {
   const { passed, errors, bytes } = await checkItems(deps, call);
-  const batch: Batch = { deps, call, results: new Array(bytes.length), room: answerRoom() };
+  const batch: Batch = { deps, call, results: new Array(bytes.length), room: answerRoom(bytes) };
   for (const [index, error] of errors) batch.results[index] = { error };
   const { firsts, repeats } = splitRepeats(passed);
   for (let at = 0; at < firsts.length; at += SLICE) {
@@ -189,7 +189,7 @@ async function storeRows(
     }
     recordUse(deps, getPrincipal(call), call, result);
     if (result.outcome === SubmissionOutcome.STORED)
-      results[index] = { outcome: ItemOutcome.CREATED, shown: storedView(rows[i] as NewSubmission, result) };
+      results[index] = created(item, storedView(rows[i] as NewSubmission, result));
     else if (result.outcome === SubmissionOutcome.LIMITED)
       results[index] = { error: windowSpent(deps, call) };
     else if (result.outcome === SubmissionOutcome.REPLAYED) replays.push({ item, id: result.resourceId });

@@ -5,8 +5,6 @@ import {
   ItemOutcome,
   type ItemResult as ItemResultMessage,
   ItemResultSchema,
-  type Submission,
-  type Warning,
 } from '../../../../../gen/attestation/v1/attestations_pb.js';
 import type { Environment } from '../../../../../gen/attestation/v1/environment_pb.js';
 import { ErrorSchema } from '../../../../../gen/attestation/v1/errors_pb.js';
@@ -15,6 +13,7 @@ import type { SerializedResponse } from '../../../core/call.js';
 import type { ApiError } from '../../../core/errors.js';
 import { compileSplicingWriter } from '../../../json/codec.js';
 import { joinTemplate, makeTemplate, type TextTemplate } from '../../../json/template.js';
+import type { Departure } from '../../../schema/problems.js';
 import { metadataWarnings } from '../metadata.js';
 import {
   type SubmissionView,
@@ -26,8 +25,13 @@ import { submissionText } from '../submissions/submission-template.js';
 
 /** The result of an item: its submission, or the error that it would have got alone. */
 export type ItemResult =
-  | { outcome: ItemOutcome.CREATED | ItemOutcome.REPLAYED; shown: SubmissionView; error?: never }
-  | { error: ApiError; outcome?: never; shown?: never };
+  | {
+      outcome: ItemOutcome.CREATED | ItemOutcome.REPLAYED;
+      shown: SubmissionView;
+      departures: readonly Departure[];
+      error?: never;
+    }
+  | { error: ApiError; outcome?: never; shown?: never; departures?: never };
 
 const writeResponse = compileSplicingWriter(BatchCreateAttestationsResponseSchema);
 const writeResult = compileSplicingWriter(ItemResultSchema);
@@ -63,9 +67,9 @@ export function batchResponse(
 
 /** By templates it takes 1.3 µs, by messages 5.3. */
 function resultText(result: ItemResult, environment: Environment, requestId: string): string {
-  const { outcome, shown } = result;
+  const { outcome, shown, departures } = result;
   if (shown === undefined) return writeResult(withoutSubmission(result, requestId), {});
-  const warnings = warningsOf(shown);
+  const warnings = metadataWarnings(shown.schema, visibleErrors(shown), departures);
   const submission =
     warnings.length === 0
       ? submissionText(shown, environment)
@@ -89,17 +93,11 @@ function resultTemplate(outcome: ItemOutcome): TextTemplate {
 
 function resultMessage(result: ItemResult, environment: Environment, requestId: string): ItemResultMessage {
   const message = withoutSubmission(result, requestId);
-  const { shown } = result;
-  if (shown !== undefined) message.submission = submissionOf(shown, environment);
+  const { shown, departures } = result;
+  if (shown === undefined) return message;
+  const warnings = metadataWarnings(shown.schema, visibleErrors(shown), departures);
+  message.submission = submissionMessage(shown, environment, { warnings });
   return message;
-}
-
-function submissionOf(shown: SubmissionView, environment: Environment): Submission {
-  return submissionMessage(shown, environment, { warnings: warningsOf(shown) });
-}
-
-function warningsOf(shown: SubmissionView): Warning[] {
-  return metadataWarnings(shown.schema, visibleErrors(shown));
 }
 
 function withoutSubmission({ outcome, error }: ItemResult, requestId: string): ItemResultMessage {

@@ -28,7 +28,7 @@ import {
   markReplayed,
   newRequestHash,
 } from '../../idempotency.js';
-import { metadataWarnings, readMetadata } from '../metadata.js';
+import { findDepartures, metadataWarnings, readMetadata } from '../metadata.js';
 import {
   type SubmissionView,
   submissionMessage,
@@ -42,7 +42,9 @@ import {
   checkSubmission,
   creationText,
   type DsseSigner,
+  departuresOf,
   newSubmission,
+  type SentMetadata,
   type SignedStatement,
   stateSubmission,
   storedView,
@@ -89,7 +91,7 @@ export function createAttestation(
     const principal = getPrincipal(call);
     // The digest in upper case is the same request.
     if (request.artifact !== undefined) request.artifact.sha256 = request.artifact.sha256.toLowerCase();
-    if (call.isReplayOnly) return replayOnly(deps, request, principal, call);
+    if (call.isReplayOnly) return replayOnly(deps, request, call);
     const metadata = readMetadata(request.metadata ?? {});
     if (metadata.canonical.length > LARGE_METADATA) await deps.ownTurn();
     const checked = checkSubmission(deps, request, metadata);
@@ -112,16 +114,16 @@ export function createAttestation(
     switch (result.outcome) {
       case SubmissionOutcome.STORED:
         call.isCounted = true;
-        return withWarnings(storedView(row, result), principal);
+        return withWarnings(storedView(row, result), principal, checked);
       case SubmissionOutcome.REPLAYED:
-        return replay(deps, result.resourceId, principal, call);
+        return replay(deps, result.resourceId, call, checked);
       case SubmissionOutcome.LIMITED:
         throw windowSpent(deps, call);
       default: {
         // The write compares only the hash under the newest secret key.
         const earlier = await findEarlierRequest(deps.idempotency, call, request);
         if (earlier?.outcome !== 'replayed') throw keyReused();
-        return replay(deps, earlier.resourceId, principal, call);
+        return replay(deps, earlier.resourceId, call, checked);
       }
     }
   };
@@ -131,13 +133,14 @@ export function createAttestation(
 async function replayOnly(
   deps: CreateDeps,
   request: CreateAttestationRequest,
-  principal: Principal,
   call: Call,
 ): Promise<Response> {
   const earlier = await findEarlierRequest(deps.idempotency, call, request);
   if (earlier === undefined) throw windowSpent(deps, call);
   if (earlier.outcome === 'reused') throw keyReused();
-  return replay(deps, earlier.resourceId, principal, call);
+  const { canonical, value } = readMetadata(request.metadata ?? {});
+  const departures = findDepartures(deps.schemas, value);
+  return replay(deps, earlier.resourceId, call, { metadata: canonical, departures });
 }
 
 /** The error of a submission beyond a window of the call. */
@@ -155,17 +158,18 @@ export function recordUse(deps: CreateDeps, principal: Principal, call: Call, { 
 async function replay(
   deps: CreateDeps,
   id: string | null,
-  principal: Principal,
   call: Call,
+  request: SentMetadata,
 ): Promise<Response> {
   const row = id === null ? undefined : await deps.findSubmission(id);
   if (row === undefined) throw new Error(`the idempotency key's submission ${id} is missing`);
   markReplayed(call);
-  return withWarnings(submissionView(row), principal);
+  return withWarnings(submissionView(row), getPrincipal(call), request);
 }
 
-function withWarnings(shown: SubmissionView, { environment }: Principal): Response {
-  const warnings = metadataWarnings(shown.schema, visibleErrors(shown));
+function withWarnings(shown: SubmissionView, { environment }: Principal, request: SentMetadata): Response {
+  const departures = departuresOf(shown, request);
+  const warnings = metadataWarnings(shown.schema, visibleErrors(shown), departures);
   if (warnings.length > 0) return submissionResponse(shown, environment, { warnings });
   // By its template: 1.3 µs, by its message 3.6.
   return {

@@ -11,6 +11,7 @@ import { type EnvironmentName, environmentName } from '../../../../protocol/envi
 import type { Principal } from '../../../core/principal.js';
 import type { RandomSource } from '../../../core/random.js';
 import { formatMs } from '../../../json/well-known-types.js';
+import type { Departure } from '../../../schema/problems.js';
 import type { SchemaRegistry } from '../../../schema/registry.js';
 import type { NewSubmission, SequencedRow } from '../../../store/submissions/sequence-submissions.js';
 import { invalidMetadata, type ValidMetadata, validateBySchema } from '../metadata.js';
@@ -36,7 +37,11 @@ export type CheckedSubmission = {
   metadata: string;
   /** JSON; null if the metadata is valid. */
   metadataErrors: string | null;
+  departures: readonly Departure[];
 };
+
+/** The metadata of a request, as JCS, and how it departs from its schema in ways that are accepted. */
+export type SentMetadata = Pick<CheckedSubmission, 'metadata' | 'departures'>;
 
 /** Validates the metadata of a request by its schema. Throws the error of a request that is not recorded. */
 export function checkSubmission(
@@ -44,15 +49,16 @@ export function checkSubmission(
   request: Pick<CreateAttestationRequest, 'artifact' | 'validation'>,
   { schema, value, canonical }: ValidMetadata,
 ): CheckedSubmission {
-  const errors = validateBySchema(schemas, value);
-  if (errors !== undefined && request.validation !== ValidationMode.LENIENT) {
-    throw invalidMetadata(schema, errors, 'with "validation": "lenient" it would be recorded all the same');
+  const { problems, departures } = validateBySchema(schemas, value);
+  if (problems !== undefined && request.validation !== ValidationMode.LENIENT) {
+    throw invalidMetadata(schema, problems, 'with "validation": "lenient" it would be recorded all the same');
   }
   return {
     artifactSha256: request.artifact?.sha256.toLowerCase() ?? '',
     schema,
     metadata: canonical,
-    metadataErrors: errors === undefined ? null : JSON.stringify(errors.errors),
+    metadataErrors: problems === undefined ? null : JSON.stringify(problems.errors),
+    departures,
   };
 }
 
@@ -72,7 +78,7 @@ export function creationText(
 }
 
 /** A submission with its statement; salt and commitment in hex. */
-type StatedSubmission = CheckedSubmission & {
+type StatedSubmission = Omit<CheckedSubmission, 'departures'> & {
   id: string;
   submittedAtMs: number;
   salt: string;
@@ -156,6 +162,15 @@ export function newSubmission(
     idempotency,
     limits,
   };
+}
+
+/** How the metadata of a submission departs from its schema, given the request that it follows from. */
+export function departuresOf(
+  { metadata }: Pick<SubmissionView, 'metadata'>,
+  request: SentMetadata,
+): readonly Departure[] {
+  // A correction or a redaction has replaced what was sent.
+  return metadata === request.metadata ? request.departures : [];
 }
 
 /** A stored row as the API returns it. */

@@ -41,9 +41,9 @@ export async function updateAttestation(
   const metadata = readMetadata(request.metadata ?? {});
   return change(deps, call, request, async (tx, { state, schema: attested }) => {
     assertCorrectable(state);
-    const errors = validateBySchema(deps.schemas, metadata.value);
+    const { problems } = validateBySchema(deps.schemas, metadata.value);
     const { schema } = metadata;
-    if (errors !== undefined) throw invalidMetadata(schema, errors, 'nothing was changed');
+    if (problems !== undefined) throw invalidMetadata(schema, problems, 'nothing was changed');
     await correctMetadata(tx, id, metadata);
     const detail = { schema, attested_schema: attested };
     return { action: AuditAction.ATTESTATION_CORRECTED, resourceId: id, detail };
