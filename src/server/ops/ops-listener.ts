@@ -8,6 +8,8 @@ export type Check = {
   name: string;
   /** The only environment that fails with this check; all do if undefined. */
   environment?: string;
+  /** The process stays ready when this check fails: the reason is for the operator. */
+  isWarning?: true;
   /** Resolves to the reason, or throws, if not ready; any other value means ready. `signal` aborts on timeout. */
   check: (signal: AbortSignal) => Promise<unknown>;
 };
@@ -100,9 +102,11 @@ function lookAt(checks: readonly Check[], timeoutMs = CHECK_TIMEOUT_MS): Promise
   return Promise.all(checks.map(async (check) => ({ check, reason: await findReason(check, timeoutMs) })));
 }
 
-/** All checks without an environment pass, and those of at least one environment, if there are any. */
+/** All checks without an environment pass, and those of at least one environment, if there are any. Warnings do not count. */
 function isAnythingReady(looked: readonly Looked[]): boolean {
-  const failing = looked.filter(({ reason }) => reason !== undefined).map(({ check }) => check.environment);
+  const failing = looked
+    .filter(({ check, reason }) => reason !== undefined && check.isWarning !== true)
+    .map(({ check }) => check.environment);
   const environments = new Set(looked.flatMap(({ check }) => check.environment ?? []));
   const isLost = environments.size > 0 && [...environments].every((each) => failing.includes(each));
   return !failing.includes(undefined) && !isLost;

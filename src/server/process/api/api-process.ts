@@ -16,7 +16,7 @@ export type StartFailure = { message: string; code?: string; address?: string; p
 
 /** The messages of an API process; `checks` are names and environments. */
 export type FromApi =
-  | { type: 'ready'; ready: ApiAddresses; checks: Pick<Check, 'name' | 'environment'>[] }
+  | { type: 'ready'; ready: ApiAddresses; checks: Omit<Check, 'check'>[] }
   | { type: 'failed'; failure: StartFailure }
   | { type: 'answer'; id: number; value: Questions[keyof Questions] };
 
@@ -51,10 +51,7 @@ export function openParent(): Parent | undefined {
     stop: stopping.signal,
     ready: (ready, of) => {
       answering = of;
-      const checks = of.checks.map(({ name, environment }) => ({
-        name,
-        ...(environment === undefined ? {} : { environment }),
-      }));
+      const checks = of.checks.map(({ check: _, ...described }) => described);
       return send({ type: 'ready', ready, checks });
     },
     failed: (error) => send({ type: 'failed', failure: describe(error) }),
