@@ -12,6 +12,7 @@ import { type Check, isReady } from '../../src/server/ops/ops-listener.js';
 import { openRegister } from '../../src/server/pipeline/register/open-register.js';
 import { startApi } from '../../src/server/process/api/api.js';
 import { openWitnesses } from '../../src/server/process/open-witnesses.js';
+import { openStandby, type Standby } from '../../src/server/process/standby.js';
 import { startWorker, type Worker } from '../../src/server/process/worker/worker.js';
 import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
 import { startProxy, type TcpProxy } from './breaking/proxy.js';
@@ -90,7 +91,8 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
   const recorder = createRecorder();
   const log = createLogger({ level: 'trace', destination: lineStream(recorder) });
   const register = await openRegister(config.checkpointRegister);
-  const shared = { config, queuePrefix, register, log };
+  const standby = openStandby({ databaseUrl: config.databaseUrl, log }, hooks);
+  const shared = { ...standby, config, queuePrefix, register, log };
   const startWitnessed = async (wanted: readonly string[], keysOf: Record<string, string> = {}) => {
     const { names, setups } = await makeControlledWitnesses(dir, wanted, keysOf);
     const own = createShutdownHooks();
@@ -145,7 +147,7 @@ function folderOf({ checkpointRegister }: Config): string {
   return checkpointRegister;
 }
 
-type Shared = {
+type Shared = Standby & {
   config: Config;
   queuePrefix: string;
   register: Awaited<ReturnType<typeof openRegister>>;
@@ -187,10 +189,14 @@ function withoutAdmin(config: Config): Config {
   return { ...config, secrets: { ...config.secrets, adminToken: undefined } };
 }
 
-async function listen({ config, queuePrefix, register, log }: Shared, hooks: ShutdownHooks): Promise<string> {
+async function listen(
+  { config, queuePrefix, register, log, ...standby }: Shared,
+  hooks: ShutdownHooks,
+): Promise<string> {
   let baseUrl = '';
   const checks: Check[] = [];
   const options = {
+    ...standby,
     config,
     queuePrefix,
     register,
@@ -208,12 +214,13 @@ async function listen({ config, queuePrefix, register, log }: Shared, hooks: Shu
 }
 
 function startTestWorker(
-  { config, queuePrefix, register, log }: Shared,
+  { config, queuePrefix, register, log, ...standby }: Shared,
   witnesses: readonly WitnessSetup[],
   { witnessDeadlineMs = config.witnessDeadlineMs }: AppOptions,
   hooks: ShutdownHooks,
 ): Promise<Worker> {
   const options = {
+    ...standby,
     config: { ...config, witnessDeadlineMs },
     baseUrl: () => EVENT_BASE_URL,
     queuePrefix,

@@ -156,6 +156,8 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
     baseUrl: () => 'https://api.example.com',
     log: createLogger({ level: 'silent' }),
     observeAttempts: options.observeAttempts ?? (() => {}),
+    guard: (work) => work(),
+    localPool: pool,
   });
   test.teardown(close);
   const { exports, close: closeExports } = await openExports({
@@ -169,10 +171,14 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
     },
     log: createLogger({ level: 'silent' }),
     observeShipments: () => {},
+    guard: (work) => work(),
+    localPool: pool,
   });
   test.teardown(closeExports);
   const pipeline: Pipeline = {
     pool,
+    localPool: pool,
+    assertCommits: () => {},
     log: createLogger({
       level: 'debug',
       destination: { write: (line) => void lines.push(JSON.parse(line)) },

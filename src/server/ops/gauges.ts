@@ -14,6 +14,12 @@ const whileOpen =
   (backlog) =>
     backlog.ended ? undefined : of(backlog);
 
+const FROZEN: LogGauge = {
+  name: 'attest_log_frozen',
+  help: '1 when the log is frozen and no new epoch has taken its place',
+  of: ({ frozen, ended }) => Number(frozen && !ended),
+};
+
 /** The pipeline's gauges per log, read on each scrape. */
 const GAUGES: readonly LogGauge[] = [
   {
@@ -51,11 +57,7 @@ const GAUGES: readonly LogGauge[] = [
     help: 'How long ago the newest checkpoint was published; grows as well while nothing is submitted',
     of: whileOpen(({ publishedSeconds }) => publishedSeconds ?? undefined),
   },
-  {
-    name: 'attest_log_frozen',
-    help: '1 when the log is frozen and no new epoch has taken its place',
-    of: ({ frozen, ended }) => Number(frozen && !ended),
-  },
+  FROZEN,
 ];
 
 /** The webhook backlog of the whole service. */
@@ -74,22 +76,32 @@ const WEBHOOK_GAUGES: readonly { name: string; help: string; of: (backlog: Webho
 
 /** Adds the gauges of the pipeline, one value per log, and of webhooks. Reads each table once per scrape. */
 export function addPipelineGauges(metrics: Metrics, pool: Pool): void {
+  addLogGauges(metrics, pool, GAUGES);
+  const webhookBacklog = shared(() => readWebhookBacklog(pool));
+  for (const { name, help, of } of WEBHOOK_GAUGES) {
+    metrics.addGauge({ name, help, read: async () => of(await webhookBacklog()) });
+  }
+}
+
+/** Adds whether each log is frozen, for processes without the pipeline's gauges. */
+export function addFrozenGauge(metrics: Metrics, pool: Pool): void {
+  addLogGauges(metrics, pool, [FROZEN]);
+}
+
+function addLogGauges(metrics: Metrics, pool: Pool, gauges: readonly LogGauge[]): void {
   const backlogs = shared(() => readBacklogs(pool));
-  for (const { name, help, of } of GAUGES) {
+  for (const { name, help, of } of gauges) {
     metrics.addGauge({
       name,
       help,
       labelNames: ['log'],
+      merge: 'max',
       read: async () =>
         (await backlogs()).flatMap((backlog) => {
           const value = of(backlog);
           return value === undefined ? [] : [{ labels: { log: backlog.origin }, value }];
         }),
     });
-  }
-  const webhookBacklog = shared(() => readWebhookBacklog(pool));
-  for (const { name, help, of } of WEBHOOK_GAUGES) {
-    metrics.addGauge({ name, help, read: async () => of(await webhookBacklog()) });
   }
 }
 

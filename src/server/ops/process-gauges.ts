@@ -93,6 +93,16 @@ export function addApiGauges(metrics: Metrics, pool: Pool, queuedRows: () => num
   });
 }
 
+/** Adds whether the synchronous standby of the database is away; `reason` says why. */
+export function addStandbyGauge(metrics: Metrics, reason: () => string | undefined): void {
+  metrics.addGauge({
+    name: 'attest_database_standby_away',
+    help: '1 while the synchronous standby of the database does not answer: nothing is stored, reads are served',
+    merge: 'max',
+    read: () => (reason() === undefined ? 0 : 1),
+  });
+}
+
 /**
  * Adds the metrics of a process that runs API processes: how many are ready, and how many died.
  *

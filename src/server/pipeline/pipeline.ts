@@ -57,6 +57,10 @@ export type Webhooks = {
 /** The dependencies of the log stages: seal, witness, settle, notify. */
 export type LogPipeline = {
   pool: Pool;
+  /** Renews leases: its commits do not wait for a synchronous standby. */
+  localPool: Pool;
+  /** Throws while no commit is confirmed, before a job begins. */
+  assertCommits: () => void;
   log: Logger;
   register: Register;
   witnesses: readonly ConfiguredWitness[];

@@ -6,11 +6,15 @@
  */
 
 import { unavailable } from '../core/errors.js';
-import type { Lookup } from '../core/lookup.js';
-import type { Principal } from '../core/principal.js';
-import type { Log } from '../store/log/logs.js';
 import type { NewSubmission, SequencedRow } from '../store/submissions/sequence-submissions.js';
-import { type QueuedRow, rejectAll, type SequencerDeps, takeBatch, writeRows } from './write-rows.js';
+import {
+  notConfirmed,
+  type QueuedRow,
+  rejectAll,
+  type SequencerDeps,
+  takeBatch,
+  writeRows,
+} from './write-rows.js';
 
 /** Batches concurrent submissions of one log into single writes. */
 export type Sequencer = {
@@ -45,16 +49,15 @@ const MANY_ROWS = 8;
 export function createSequencer(deps: SequencerDeps): Sequencer {
   const queue: QueuedRow[] = [];
   const calls = createCalls(deps, queue);
-  const add: Sequencer['add'] = (row) =>
-    new Promise((resolve, reject) => {
-      if (calls.waiting() >= deps.limits.maxQueuedRows) {
-        reject(unavailable('too many submissions are waiting to be written', 1));
-        return;
-      }
-      const bytes = row.metadata.length + (row.metadataErrors?.length ?? 0) + ROW_OVERHEAD_BYTES;
-      queue.push({ row, bytes, deadline: deps.clock() + deps.patienceMs, again: false, resolve, reject });
-      calls.schedule();
-    });
+  const add: Sequencer['add'] = (row) => {
+    if (calls.waiting() >= deps.limits.maxQueuedRows)
+      return Promise.reject(unavailable('too many submissions are waiting to be written', 1));
+    const bytes = row.metadata.length + (row.metadataErrors?.length ?? 0) + ROW_OVERHEAD_BYTES;
+    const { promise, ...outcome } = newOutcome<SequencedRow>(deps.patienceMs);
+    queue.push({ row, bytes, deadline: deps.clock() + deps.patienceMs, again: false, ...outcome });
+    calls.schedule();
+    return promise;
+  };
   return {
     add,
     expect: calls.expect,
@@ -62,6 +65,30 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
     queued: calls.waiting,
     close: calls.idle,
   };
+}
+
+/** How long a call may take after the patience of a row has ended. */
+const LAST_CALL_MS = 500;
+
+/** The outcome of a row. It is rejected after `patienceMs` and the last call, whether that has returned or not. */
+function newOutcome<T>(patienceMs: number) {
+  let isOver = false;
+  const settled = { resolve: (_: T): void => {}, reject: (_: Error): void => {} };
+  const promise = new Promise<T>((resolve, reject) => Object.assign(settled, { resolve, reject }));
+  const end = () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
+  const reject = (error: Error) => {
+    end();
+    settled.reject(error);
+  };
+  const timer = setTimeout(() => reject(notConfirmed()), patienceMs + LAST_CALL_MS);
+  const resolve = (value: T) => {
+    end();
+    settled.resolve(value);
+  };
+  return { promise, resolve, reject, isOver: () => isOver };
 }
 
 /** The calls that write the queue. */
@@ -184,66 +211,5 @@ function createPace(
       answered = rows;
     },
     inFlight: () => inFlight,
-  };
-}
-
-/** The sequencers of the active logs, created on first use. */
-export type Sequencers = {
-  of: Lookup<Principal['environment'], Sequencer>;
-  /** The number of queued submissions. */
-  queued(): number;
-  /** Resolves once every queued submission has its outcome. */
-  close(): Promise<void>;
-};
-
-/** Minimum interval between the wakes of a log; a pending one is enough. */
-const WAKE_MS = 100;
-
-/** Creates the sequencers of a process. `wake` is called after calls that stored rows of a log. */
-export function createSequencers(
-  activeLog: Lookup<number, Pick<Log, 'id'>>,
-  shared: Omit<SequencerDeps, 'logId' | 'clock' | 'wake'>,
-  wake: (logId: number) => void,
-): Sequencers {
-  const made = new Map<number, Sequencer>();
-  const sequencerOf = ({ id: logId }: Pick<Log, 'id'>): Sequencer => {
-    const known = made.get(logId);
-    if (known !== undefined) return known;
-    const clock = () => performance.now();
-    const sequencer = createSequencer({ ...shared, logId, clock, wake: throttle(() => wake(logId)) });
-    made.set(logId, sequencer);
-    return sequencer;
-  };
-  return {
-    of: {
-      known: (environment) => {
-        const log = activeLog.known(environment);
-        return log && sequencerOf(log);
-      },
-      find: async (environment) => sequencerOf(await activeLog.find(environment)),
-    },
-    queued: () => [...made.values()].reduce((sum, sequencer) => sum + sequencer.queued(), 0),
-    close: async () => {
-      await Promise.all([...made.values()].map((sequencer) => sequencer.close()));
-    },
-  };
-}
-
-/**
- * Returns a function each call of which is followed by a run, in a timer turn and once in an interval at most. Timers do
- * not keep the process alive.
- */
-function throttle(run: () => void): () => void {
-  let waiting = false;
-  let lastMs = Number.NEGATIVE_INFINITY;
-  const runNow = () => {
-    waiting = false;
-    lastMs = performance.now();
-    run();
-  };
-  return () => {
-    if (waiting) return;
-    waiting = true;
-    setTimeout(runNow, Math.max(0, lastMs + WAKE_MS - performance.now())).unref();
   };
 }

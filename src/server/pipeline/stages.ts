@@ -27,6 +27,7 @@ import { witness } from './witness.js';
 /** Runs one job. */
 export async function runJob(pipeline: Pipeline, job: Job): Promise<Outcome> {
   const { stage } = job;
+  pipeline.assertCommits();
   switch (stage.case) {
     case 'seal':
       return seal(pipeline, stage.value.logId);

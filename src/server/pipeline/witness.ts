@@ -51,7 +51,9 @@ async function askIfDue(
   if (Math.max(state.coversTreeSize, state.requestedTreeSize) >= newest.treeSize) return DONE;
   const attempt = await leaseWitness(pipeline.pool, logId, name, LEASE_MS);
   if (attempt === undefined) return DONE;
-  const stopRenewing = keepRenewing(() => renewWitnessLease(pipeline.pool, logId, name, attempt, LEASE_MS));
+  const stopRenewing = keepRenewing(() =>
+    renewWitnessLease(pipeline.localPool, logId, name, attempt, LEASE_MS),
+  );
   try {
     const log = await getLog(pipeline.pool, logId);
     const isDone = log.frozenAt === null && (await ask(pipeline, configured, log, attempt, state));

@@ -1,7 +1,7 @@
 /** One call of the sequencer: takes queued rows, writes them and gives each its result. */
 import { ApiError, idempotencyInProgress, unavailable } from '../core/errors.js';
 import type { Pool } from '../store/database/connect.js';
-import { errorCode, isDatabaseUnavailable } from '../store/database/database-errors.js';
+import { errorCode, isDatabaseUnavailable, STANDBY_AWAY } from '../store/database/database-errors.js';
 import {
   FROZEN_SQLSTATE,
   type NewSubmission,
@@ -29,13 +29,15 @@ export type SequencerDeps = {
   logId: number;
   limits: SequencerLimits;
   retentionMs: number;
-  /** How long a row is retried while its idempotency key is locked or the database is unavailable. */
+  /** How long a row waits for its outcome, from when it is added. */
   patienceMs: number;
   /** Monotonic milliseconds. */
   clock: () => number;
   /** Called after each call that stored a row. */
   wake: () => void;
   guard: WriteGuard;
+  /** Runs each call, and ends the wait for it when the synchronous standby is away. */
+  guardCommit: <T>(call: () => Promise<T>) => Promise<T>;
 };
 
 /** What guards a log against a database that lost its rows. */
@@ -54,6 +56,8 @@ export type QueuedRow = {
   again: boolean;
   resolve: (row: SequencedRow) => void;
   reject: (error: Error) => void;
+  /** Whether it has its outcome. */
+  isOver: () => boolean;
 };
 
 const BUSY_RETRY_MS = 20;
@@ -75,6 +79,7 @@ export function takeBatch(queue: QueuedRow[], { maxRows, maxBytes }: SequencerLi
   for (const waiting of queue) {
     if (taken.length > 0 && (taken.length >= maxRows || bytes + waiting.bytes > maxBytes)) break;
     used++;
+    if (waiting.isOver()) continue;
     const { idempotency, apiKeyId } = waiting.row;
     const key = idempotency && `${apiKeyId} ${idempotency.key}`;
     if (key !== undefined && keys.has(key)) {
@@ -91,12 +96,15 @@ export function takeBatch(queue: QueuedRow[], { maxRows, maxBytes }: SequencerLi
 
 /** Makes one call. Retries the rows after a lost connection; bisects them after a data error, so that a bad row fails alone. */
 export async function writeRows(deps: SequencerDeps, flushed: QueuedRow[], later: Delay): Promise<void> {
+  if (flushed.length === 0) return;
   const again = flushed.some((waiting) => waiting.again);
   const rows = flushed.map((waiting) => waiting.row);
   let results: SequencedRow[];
   try {
-    await deps.guard.assertWritable(deps.pool, deps.logId);
-    results = await sequenceSubmissions(deps.pool, deps.logId, rows, again, deps.retentionMs);
+    results = await deps.guardCommit(async () => {
+      await deps.guard.assertWritable(deps.pool, deps.logId);
+      return sequenceSubmissions(deps.pool, deps.logId, rows, again, deps.retentionMs);
+    });
   } catch (error) {
     await storeFailed(deps, flushed, later, error);
     return;
@@ -135,6 +143,8 @@ async function storeFailed(
     );
   } else if (code === DISK_FULL_SQLSTATE) {
     rejectAll(flushed, unavailable('the database has no space for submissions now', 5, error));
+  } else if (code === STANDBY_AWAY) {
+    rejectAll(flushed, notConfirmed(error));
   } else if (isDatabaseUnavailable(error) || code === UNIQUE_VIOLATION_SQLSTATE) {
     for (const waiting of flushed) retryRow(deps, waiting, later, error);
   } else if (flushed.length > 1) {
@@ -147,20 +157,19 @@ async function storeFailed(
 }
 
 function retryRow(deps: SequencerDeps, waiting: QueuedRow, later: Delay, cause: unknown): void {
-  // The first failure may have taken longer than the patience to surface, so the deadline starts with it.
-  if (!waiting.again) waiting.deadline = deps.clock() + deps.patienceMs;
   if (deps.clock() >= waiting.deadline) {
-    waiting.reject(
-      unavailable(
-        'the database did not confirm the write; try again with the same Idempotency-Key',
-        2,
-        cause,
-      ),
-    );
+    waiting.reject(notConfirmed(cause));
     return;
   }
   waiting.again = true;
   later(waiting, LOST_RETRY_MS);
+}
+
+/** The error of a row that may be stored or not. */
+export function notConfirmed(cause?: unknown): ApiError {
+  const reason =
+    errorCode(cause) === STANDBY_AWAY ? (cause as Error).message : 'the database did not confirm the write';
+  return unavailable(`${reason}; try again with the same Idempotency-Key`, 2, cause);
 }
 
 function resolveRow(

@@ -4,10 +4,21 @@ import type { Logger } from '../core/logger.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
 import type { WitnessSetup } from '../logs/set-up-witnesses.js';
 import { addExportGauges, shipmentCounters } from '../ops/export-gauges.js';
-import { addClockGauge, addLogKeyGauge, addPipelineGauges, attemptCounters } from '../ops/gauges.js';
+import {
+  addClockGauge,
+  addFrozenGauge,
+  addLogKeyGauge,
+  addPipelineGauges,
+  attemptCounters,
+} from '../ops/gauges.js';
 import { createMetrics, type Metrics, type MetricsSnapshot, mergeMetrics } from '../ops/metrics.js';
 import { type Check, createOps, isReady } from '../ops/ops-listener.js';
-import { addApiGauges, addApiProcessGauges, addProcessGauges } from '../ops/process-gauges.js';
+import {
+  addApiGauges,
+  addApiProcessGauges,
+  addProcessGauges,
+  addStandbyGauge,
+} from '../ops/process-gauges.js';
 import { addQueueGauges } from '../ops/queue-gauges.js';
 import { addWitnessGauges, alarmCounter } from '../ops/witness-gauges.js';
 import type { JobSender } from '../pipeline/jobs/job-sender.js';
@@ -15,6 +26,7 @@ import { openRegister } from '../pipeline/register/open-register.js';
 import type { ApiAddresses, Ready } from './addresses.js';
 import type { Parent } from './api/api-process.js';
 import { type ApiProcesses, startApiProcesses } from './api/api-processes.js';
+import { openStandby, type Standby, standbyCheck } from './standby.js';
 
 /** The prefix of the stream and its subjects. */
 const QUEUE_PREFIX = 'jobs';
@@ -49,6 +61,8 @@ type Shared = ProcessOptions & {
   clients: Map<string, JobSender>;
   /** The public addresses; those of the configuration until the port is known. */
   urls: ReturnType<typeof publicUrls>;
+  /** Opened with the first role. */
+  standby: Standby | undefined;
   /** Why the process is not ready as a whole; empty if it is. */
   phase: string;
   /** The metrics of other processes, which `/metrics` adds. */
@@ -69,6 +83,7 @@ export async function startProcess(options: ProcessOptions): Promise<Ready> {
     checks: [{ name: 'process', check: async () => shared.phase || undefined }],
     clients: new Map(),
     urls: publicUrls(config, config.port),
+    standby: undefined,
     phase: 'the process is starting',
     readOthers: undefined,
   };
@@ -101,8 +116,17 @@ async function startOps(shared: Shared): Promise<string> {
 
 async function roleOptions(shared: Shared) {
   const { config, log } = shared;
+  shared.standby ??= openProcessStandby(shared);
   const register = await openRegister(config.checkpointRegister);
-  return { config, queuePrefix: QUEUE_PREFIX, register, log, baseUrl: () => shared.urls.baseUrl };
+  const baseUrl = () => shared.urls.baseUrl;
+  return { config, queuePrefix: QUEUE_PREFIX, register, log, baseUrl, ...shared.standby };
+}
+
+function openProcessStandby({ config, log, metrics, checks, hooks }: Shared): Standby {
+  const opened = openStandby({ databaseUrl: config.databaseUrl, log }, hooks);
+  checks.push(standbyCheck(opened.standby));
+  addStandbyGauge(metrics, opened.standby.reason);
+  return opened;
 }
 
 async function startWorkerRole(shared: Shared): Promise<void> {
@@ -126,7 +150,7 @@ async function startWorkerRole(shared: Shared): Promise<void> {
 
 /** Serves the API in this process. */
 async function startApiRole(shared: Shared): Promise<ApiAddresses> {
-  const { config, metrics, checks, clients, hooks } = shared;
+  const { config, roles, metrics, checks, clients, hooks } = shared;
   const { startApi } = await import('./api/api.js');
   const options = {
     ...(await roleOptions(shared)),
@@ -138,6 +162,7 @@ async function startApiRole(shared: Shared): Promise<ApiAddresses> {
   checks.push(...api.checks);
   clients.set('api', api.jobs);
   addApiGauges(metrics, api.pool, api.sequencers.queued);
+  if (!roles.worker) addFrozenGauge(metrics, api.pool);
   addClockGauge(metrics, api.offsetSeconds);
   ignoreReplacing(shared);
   let admin: Pick<Ready, 'adminUrl'> = {};

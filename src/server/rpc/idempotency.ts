@@ -8,6 +8,7 @@ import type { Call } from '../core/call.js';
 import { ApiError, idempotencyInProgress } from '../core/errors.js';
 import { deriveKeyRing, type KeyRing } from '../keys/key-ring.js';
 import type { Pool, Sql } from '../store/database/connect.js';
+import { confirmDurable } from '../store/database/session.js';
 import { type Claim, type EarlierClaim, findClaim, findClaims, runClaimed } from '../store/idempotency.js';
 
 /** Dependencies of handlers that honour `Idempotency-Key`. */
@@ -55,11 +56,12 @@ export async function runIdempotently<M extends Message>(
   request: Message,
   { effect, replay }: Once<M>,
 ): Promise<M> {
-  if (call.idempotencyKey === undefined) return (await deps.pool.begin(effect)).response;
+  if (call.idempotencyKey === undefined)
+    return (await deps.pool.begin((tx) => confirmed(tx, effect))).response;
   const claim = claimOf(deps, call, call.idempotencyKey, request);
   const deadline = deps.clock() + WAIT_MS;
   for (;;) {
-    const claimed = await runClaimed(deps.pool, claim, effect);
+    const claimed = await runClaimed(deps.pool, claim, (tx) => confirmed(tx, effect));
     if (claimed.outcome === 'done') return claimed.effect.response;
     if (claimed.outcome === 'reused') throw keyReused();
     if (claimed.outcome === 'replayed') {
@@ -69,6 +71,13 @@ export async function runIdempotently<M extends Message>(
     if (deps.clock() >= deadline) throw idempotencyInProgress();
     await delay(RETRY_MS);
   }
+}
+
+/** Runs an effect whose answer is durable even if it found nothing to change. */
+async function confirmed<T>(tx: Sql, effect: (tx: Sql) => Promise<T>): Promise<T> {
+  const done = await effect(tx);
+  await confirmDurable(tx);
+  return done;
 }
 
 /** A change of a resource and how the resource is read: in the transaction of the change, or for a replay. */

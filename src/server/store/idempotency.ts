@@ -50,13 +50,16 @@ export function runClaimed<T extends { resourceId: string }>(
 /** An earlier claim: of the same request, with its resource, or of another request. */
 export type EarlierClaim = Extract<ClaimResult<never>, { outcome: 'replayed' | 'reused' }>;
 
-/** Looks up an earlier claim of the key. Returns undefined if there is none or it has expired. */
+/**
+ * Looks up an earlier claim of the key. Returns undefined if there is none or it has expired. What the claim's request
+ * stored is as durable as a write once this statement's transaction has committed (`confirm_durable`).
+ */
 export async function findClaim(
   tx: Sql,
   { holder, key, requestHashes, retentionMs }: Claim,
 ): Promise<EarlierClaim | undefined> {
   const [row] = await tx<ClaimRow[]>`
-    SELECT request_hash AS "requestHash", resource_id AS "resourceId" FROM idempotency_key
+    SELECT request_hash AS "requestHash", resource_id AS "resourceId", confirm_durable() FROM idempotency_key
     WHERE api_key_id = ${holder} AND key = ${key}
       AND created_at > clock_timestamp() - ${retentionMs} * interval '1 millisecond'`;
   return row && compareClaim(row, requestHashes);
@@ -77,7 +80,7 @@ export async function findClaims<R extends Pick<Claim, 'key' | 'requestHashes'>>
 ): Promise<Map<R, EarlierClaim>> {
   const keys = [...new Set(requests.map(({ key }) => key))];
   const rows = await tx<(ClaimRow & { key: string })[]>`
-    SELECT k.key, k.request_hash AS "requestHash", k.resource_id AS "resourceId"
+    SELECT k.key, k.request_hash AS "requestHash", k.resource_id AS "resourceId", (SELECT confirm_durable())
     FROM unnest(${keys}::text[]) AS u(key)
     CROSS JOIN LATERAL (
       SELECT * FROM idempotency_key k WHERE k.api_key_id = ${holder} AND k.key = u.key LIMIT 1

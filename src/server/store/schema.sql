@@ -703,6 +703,9 @@ BEGIN
     SELECT * INTO v_outcome, v_resource_id FROM claim_idempotency_keys(
       v_holder, p_idempotency_key, p_request_hash, p_retention_ms, v_outcome, v_resource_id);
   END IF;
+  IF v_outcome && ARRAY['stored', 'replayed']::submission_outcome[] THEN
+    PERFORM confirm_durable();
+  END IF;
   SELECT * INTO v_outcome, v_use FROM take_key_tokens(
     p_key, p_api_key_id, p_limit_second, p_limit_hour, p_limit_day, v_outcome);
   v_first := array_position(v_outcome, NULL);
@@ -733,7 +736,7 @@ BEGIN
 END $function$;
 COMMENT ON FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json) IS 'Appends submissions to a log. p_api_key_id, p_project_id and p_limit_* have an element per API key, the other arrays one per submission; p_key is the place of its API key. p_bytes: artifact_sha256, salt, commitment and leaf_hash, 32 bytes each, then the signature. p_metadata: the JCS texts, one per line. p_metadata_errors, p_idempotency_key and p_request_hash are null if no submission has any; a submission with errors is invalid. An idempotency key occurs at most once in a call. Times are Unix milliseconds.
 Each step decides the outcome of some submissions; those that no step has decided are stored, in order, from first_index on. outcome, resource_id and log_index are null if all are stored, else they have an element per submission, and a null outcome means stored. use has the windows of each API key, null if none of its submissions was counted.
-p_is_retry: an earlier call with the same ids may have committed; its rows are returned as stored. Raises ATFRZ if the log is frozen, and stores nothing if it raises.
+p_is_retry: an earlier call with the same ids may have committed; its rows are returned as stored. The commit of a call that found rows or keys waits as that of one that stored some (confirm_durable). Raises ATFRZ if the log is frozen, and stores nothing if it raises.
 Locks: of the idempotency keys (never waited for), then of the API keys'' rate windows in ascending order, then the log''s, last because it is contended most. In this order two calls cannot deadlock. All are held until the transaction ends.';
 
 CREATE OR REPLACE FUNCTION artifact_entry(p_artifact_sha256 bytea, p_project_id text, p_log_index bigint)
@@ -974,6 +977,19 @@ BEGIN
 END $function$;
 COMMENT ON FUNCTION claim_webhook_deliveries(p_webhook_id text, p_lease bigint, p_lease_ms bigint, p_visible_ms bigint, p_max integer, p_ids text[]) IS 'Claims up to p_max due deliveries of a subscription, one project token each: first those that wait for another attempt, then new ones (make_webhook_deliveries), whose ids are p_ids, p_max of them. A claimed delivery is due again after p_visible_ms unless its attempt is recorded before. Renews the lease. Returns nothing if the lease is not p_lease any more or the subscription was deleted. Of a disabled subscription only tests are due. Does not wait for the commit to be flushed: a lost claim is made again.
 Locks: the subscription, then the project''s tokens, then deliveries; those that another transaction holds are skipped.';
+
+CREATE OR REPLACE FUNCTION confirm_durable()
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF current_setting('transaction_read_only')::boolean THEN
+    RAISE read_only_sql_transaction USING MESSAGE = 'a read-only server cannot confirm that what was read is durable';
+  END IF;
+  PERFORM pg_logical_emit_message(true, 'attest', '');
+END $function$;
+COMMENT ON FUNCTION confirm_durable() IS 'Makes the commit of this transaction wait as that of a write does. Its WAL record follows those of all rows that the transaction has read, so they are as durable as it when the commit returns. Raises read_only_sql_transaction on a server that takes no writes, such as a demoted primary.
+Locks: none.';
 
 CREATE OR REPLACE FUNCTION count_metadata_changes()
  RETURNS trigger

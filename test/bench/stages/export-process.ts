@@ -13,8 +13,10 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { createLogger } from '../../../src/server/core/logger.js';
+import { createShutdownHooks } from '../../../src/server/core/shutdown.js';
 import { openSecrets } from '../../../src/server/embedded/secrets.js';
 import { ship } from '../../../src/server/pipeline/exports/ship.js';
+import { openStandby } from '../../../src/server/process/standby.js';
 import { openExports } from '../../../src/server/process/worker/export-shipping.js';
 import { BUCKET, OWNER } from '../../support/exports/s3/fixture.js';
 import { peakMib } from '../process.js';
@@ -109,7 +111,9 @@ async function uploadParts(client: S3Client, { file, name }: Upload): Promise<vo
 async function prepareShipping(wanted: Extract<ExportTask, { kind: 'ship' }>) {
   const { databaseUrl, dir, exportId, projectId } = wanted;
   const secrets = await openSecrets(dir);
+  const log = createLogger({ level: 'warn', fd: 2 });
   const { exports } = await openExports({
+    ...openStandby({ databaseUrl, log }, createShutdownHooks()),
     config: {
       databaseUrl,
       secrets,
@@ -118,7 +122,7 @@ async function prepareShipping(wanted: Extract<ExportTask, { kind: 'ship' }>) {
       extraCaFile: undefined,
       exportSpoolBytes: 1024 * 1024 * 1024,
     },
-    log: createLogger({ level: 'warn', fd: 2 }),
+    log,
     observeShipments: () => {},
   });
   const pipeline = { exports, send: () => {} };

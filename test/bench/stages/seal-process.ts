@@ -42,6 +42,8 @@ async function sealAll(task: Exclude<SealTask, { hash: number }>): Promise<SealR
     signerOf: checkpointSigners(await openLogKeys(secrets, { add: () => {} })),
     settings: { batchIntervalMs: 0, batchMaxLeaves: task.batchMaxLeaves, witnessTimeoutMs: 1_000 },
     newBatchId: () => `btc_${ulid()}`,
+    localPool: pool,
+    assertCommits: () => {},
     aborting: new AbortController().signal,
     random: Math.random,
     observeAlarm: () => {},

@@ -5,10 +5,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { takeCoverage } from 'node:v8';
 import { Agent } from 'undici';
 import { createLogger } from '../../../src/server/core/logger.js';
+import { createShutdownHooks } from '../../../src/server/core/shutdown.js';
 import { openSecrets } from '../../../src/server/embedded/secrets.js';
 import type { Webhooks } from '../../../src/server/pipeline/pipeline.js';
 import { deliver } from '../../../src/server/pipeline/webhooks/deliver.js';
 import { signatureHeaders } from '../../../src/server/pipeline/webhooks/sign.js';
+import { openStandby } from '../../../src/server/process/standby.js';
 import { openWebhooks } from '../../../src/server/process/worker/webhook-sending.js';
 import { connectPool } from '../../../src/server/store/database/connect.js';
 import { claimDeliveries } from '../../../src/server/store/webhooks/webhook-deliveries.js';
@@ -75,10 +77,12 @@ async function openRecords(url: string): Promise<(status: number) => Promise<unk
 
 async function work(wanted: Exclude<WebhookTask, { kind: 'bare' }>): Promise<void> {
   const { databaseUrl, dir } = wanted;
+  const log = createLogger({ level: 'warn', fd: 2 });
   const { webhooks } = openWebhooks({
+    ...openStandby({ databaseUrl, log }, createShutdownHooks()),
     config: { databaseUrl, secrets: await openSecrets(dir), allowInsecureDestinations: true },
     baseUrl: () => 'https://api.example.com',
-    log: createLogger({ level: 'warn', fd: 2 }),
+    log,
     observeAttempts: () => {},
   });
   if (wanted.kind === 'send') await beUp(webhooks);

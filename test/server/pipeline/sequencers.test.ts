@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import t from 'tap';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
-import { createSequencers } from '../../../src/server/pipeline/sequence.js';
+import { createSequencers } from '../../../src/server/pipeline/sequencers.js';
 import type { SequencerDeps } from '../../../src/server/pipeline/write-rows.js';
 import {
   type NewSubmission,
@@ -11,7 +11,7 @@ import {
 import { openSequencer, SEQUENCER_OPTIONS } from '../../support/servers/sequencer.js';
 import { until } from '../../support/until.js';
 
-const { limits, retentionMs, patienceMs, guard } = SEQUENCER_OPTIONS;
+const { limits, retentionMs, patienceMs, guard, guardCommit } = SEQUENCER_OPTIONS;
 /** The documented least time between two wakes of a log. */
 const WAKE_MS = 100;
 /** Node counts timers in whole milliseconds. */
@@ -35,7 +35,7 @@ async function openAll(t: Parameters<typeof openSequencer>[0], change: Partial<S
         return logs.get(environment) as { id: number };
       },
     },
-    { pool: scene.pool, limits, retentionMs, patienceMs, guard, ...change },
+    { pool: scene.pool, limits, retentionMs, patienceMs, guard, guardCommit, ...change },
     (logId) => woken.push({ logId, atMs: performance.now() }),
   );
   return { scene, logs, sequencers, woken };

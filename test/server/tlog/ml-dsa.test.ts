@@ -12,6 +12,7 @@ import { readLogKeyStates } from '../../../src/server/logs/log-key-states.js';
 import { logManager } from '../../../src/server/logs/log-manager.js';
 import { setUpLogs } from '../../../src/server/logs/set-up-logs.js';
 import { openRegister } from '../../../src/server/pipeline/register/open-register.js';
+import { openStandby } from '../../../src/server/process/standby.js';
 import { startWorker } from '../../../src/server/process/worker/worker.js';
 import { openLogKeys } from '../../../src/server/signing/log-keys.js';
 import { listLogs } from '../../../src/server/store/log/logs.js';
@@ -122,16 +123,18 @@ t.test('a worker without the ML-DSA-44 key of a log warns at start', async (t) =
   const linesOf = async (config: typeof app.config) => {
     const lines: Record<string, unknown>[] = [];
     const hooks = createShutdownHooks();
+    const log = createLogger({
+      level: 'warn',
+      destination: { write: (line) => void lines.push(JSON.parse(line)) },
+    });
     const options = {
+      ...openStandby({ databaseUrl: config.databaseUrl, log }, hooks),
       config,
       baseUrl: () => app.baseUrl,
       queuePrefix: app.queuePrefix,
       register: await openRegister(app.register),
       witnesses: [],
-      log: createLogger({
-        level: 'warn',
-        destination: { write: (line) => void lines.push(JSON.parse(line)) },
-      }),
+      log,
       observeAlarm: () => {},
       observeAttempts: () => {},
       observeShipments: () => {},

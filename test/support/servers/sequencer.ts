@@ -35,6 +35,7 @@ export const SEQUENCER_OPTIONS: Omit<SequencerDeps, 'pool' | 'logId'> = {
   clock: Date.now,
   wake: () => {},
   guard: { assertWritable: async () => {}, recordAcknowledged: () => {} },
+  guardCommit: (call) => call(),
 };
 
 export async function openSequencer(

@@ -30,7 +30,7 @@ export async function pollRequests(
   while (!pipeline.aborting.aborted) {
     const leased = await leaseDueRequest(pipeline.pool, logId, configured.witness.name, LEASE_MS);
     if (leased === undefined) return;
-    const stopRenewing = keepRenewing(() => renewRequestLease(pipeline.pool, leased, LEASE_MS));
+    const stopRenewing = keepRenewing(() => renewRequestLease(pipeline.localPool, leased, LEASE_MS));
     try {
       await pollLeased(pipeline, configured, leased);
     } finally {

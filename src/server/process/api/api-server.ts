@@ -24,6 +24,7 @@ import { checkpointSigners } from '../../signing/checkpoint-signers.js';
 import type { Pool } from '../../store/database/connect.js';
 import { hasClaim } from '../../store/idempotency.js';
 import { dashboardPageRoutes } from '../../web/dashboard-page.js';
+import type { Standby } from '../standby.js';
 import { adminServices } from './admin.js';
 import { adminCheck, createWrongDelay } from './admin-check.js';
 import { type AttestationParts, attestationService, openReaders } from './attestation-service.js';
@@ -35,7 +36,7 @@ import { standardRpcs } from './standard-rpcs.js';
 import { webhookService } from './webhook-service.js';
 
 /** The options of an API process. Addresses are functions because the port is known only after listening. */
-export type ApiOptions = {
+export type ApiOptions = Standby & {
   config: Config;
   queuePrefix: string;
   register: Register;
@@ -55,15 +56,15 @@ export type ApiServers = { server: ApiServer; adminServer: ApiServer | undefined
 
 /** Wires the handlers with their dependencies and creates the servers of all protocols. */
 export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServers {
-  const { config, log, register } = options;
+  const { config, log, register, localPool } = options;
   const { pool, logCache, principals, jobs } = parts;
   const { secretKeys } = config.secrets;
   const explainError = explainDatabaseErrors(log);
   const cursors = createCursors(deriveKeyRing(secretKeys, 'cursor'));
   const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
-  const submissionLimits = createSubmissionLimits(pool, Date.now);
+  const submissionLimits = createSubmissionLimits(localPool, Date.now);
   const readers = openReaders(parts);
-  const readLimits = createReadLimits(pool);
+  const readLimits = createReadLimits(localPool);
   const services = publicServices(options, parts, {
     cursors,
     readers,

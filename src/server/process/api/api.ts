@@ -12,7 +12,7 @@ import type { Check } from '../../ops/ops-listener.js';
 import { indexTails } from '../../pipeline/index-artifacts.js';
 import { createJobSender, type JobSender } from '../../pipeline/jobs/job-sender.js';
 import { checkRegisters, findLogProblems, type LogProblem } from '../../pipeline/register/register-check.js';
-import type { Sequencers } from '../../pipeline/sequence.js';
+import type { Sequencers } from '../../pipeline/sequencers.js';
 import { onKeyChange } from '../../queue/broadcast.js';
 import { openStatementClock, type StatementClock } from '../../rpc/attestations/create/statement-clock.js';
 import { createPrincipals } from '../../rpc/principals.js';
@@ -49,8 +49,8 @@ const REFRESH_MS = 5_000;
  * opens in `hooks`, also if it throws; shutdown answers requests in flight first.
  */
 export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promise<Api> {
-  const { config, log, register } = options;
-  const pool = openPool(config, hooks, { name: 'api', max: config.poolSize });
+  const { config, log, register, localPool, standby, guard } = options;
+  const pool = openPool(config, hooks, { name: 'api', max: config.poolSize, guard });
   const listPool = openPool(config, hooks, { name: 'list', max: LIST_CONNECTIONS, planOnce: true });
   await assertSession(pool, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
   await assertMigrated(pool);
@@ -59,7 +59,11 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys);
   const logCache = await openLogCache(pool);
   await checkRegisters({ pool, register, log });
-  const principals = createPrincipals(pool, deriveKeyRing(config.secrets.secretKeys, 'api-key'), Date.now);
+  const principals = createPrincipals(
+    localPool,
+    deriveKeyRing(config.secrets.secretKeys, 'api-key'),
+    Date.now,
+  );
   const jobs = createJobSender({
     url: config.natsUrl,
     prefix: options.queuePrefix,
@@ -70,22 +74,22 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
     onQueue: (queue) => onKeyChange(queue, principals.evict),
   });
   hooks.add(jobs.close);
-  const guard = createLogGuard(register, logCache, log);
+  const logGuard = createLogGuard(register, logCache, log);
   const writePool = openPool(config, hooks, {
     name: 'accept',
     max: WRITE_CONNECTIONS,
-    onClose: guard.onConnectionLost,
+    onClose: logGuard.onConnectionLost,
   });
   const clock = await openStatementClock(writePool, log);
   const signers = await openSigners({ config, pool, logCache, clock }, hooks);
   refresh(hooks, async () => {
     await logCache.refresh();
     await clock.compare();
-    await guard.checkLogs(writePool);
+    await logGuard.checkLogs(writePool);
   });
-  refresh(hooks, () => noteTails(pool, logCache));
-  refresh(hooks, () => indexTails(pool));
-  const sequencers = openSequencers({ config, pool: writePool, logCache, guard, jobs });
+  refresh(hooks, () => guard(() => noteTails(pool, logCache)));
+  refresh(hooks, () => guard(() => indexTails(pool)));
+  const sequencers = openSequencers({ config, pool: writePool, logCache, guard: logGuard, jobs, standby });
   hooks.add(sequencers.close);
   const servers = createApiServers(options, {
     pool,
@@ -101,7 +105,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   });
   own(servers, log, hooks);
   const check = async () =>
-    logCache.unreadyReason() ?? guard.unreadyReason() ?? clock.unreadyReason() ?? signers.unreadyReason();
+    logCache.unreadyReason() ?? logGuard.unreadyReason() ?? clock.unreadyReason() ?? signers.unreadyReason();
   const logs = environmentChecks('api', () => findProblems({ pool, register, log }));
   const { offsetSeconds } = clock;
   const checks = [{ name: 'api', check }, ...logs];
@@ -111,7 +115,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
 function openPool(
   { databaseUrl }: Config,
   hooks: ShutdownHooks,
-  options: Pick<PoolOptions, 'name' | 'max' | 'planOnce' | 'onClose'>,
+  options: Pick<PoolOptions, 'name' | 'max' | 'planOnce' | 'onClose' | 'guard'>,
 ): Pool {
   const pool = connectPool({ ...options, url: databaseUrl, statementTimeoutMs: STATEMENT_TIMEOUT_MS });
   hooks.add(() => pool.end({ timeout: 5 }));

@@ -7,7 +7,7 @@ import { createTurns } from '../../core/turns.js';
 import type { ServiceEntry } from '../../http/services.js';
 import type { HeldLogKeys } from '../../keys/log-key.js';
 import type { LogCache } from '../../logs/log-cache.js';
-import type { Sequencers } from '../../pipeline/sequence.js';
+import type { Sequencers } from '../../pipeline/sequencers.js';
 import { type AttestationDeps, attestationHandlers } from '../../rpc/attestations/attestations.js';
 import { createBundleReader } from '../../rpc/attestations/bundles/bundles.js';
 import { createProofTiles } from '../../rpc/attestations/bundles/proof-tiles.js';

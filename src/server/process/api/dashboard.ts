@@ -16,6 +16,8 @@ export type Dashboard = { sessions: NonNullable<ServerDeps['sessions']>; service
 type DashboardDeps = {
   config: Config;
   pool: Pool;
+  /** Counts sign-ins and looks sessions up. */
+  localPool: Pool;
   baseUrl: () => string;
   verifyUrl: () => string;
   isAdmin: (token: string) => Promise<boolean>;
@@ -24,7 +26,7 @@ type DashboardDeps = {
 
 /** Wires the dashboard. Returns undefined if it is switched off, or if there is no admin token to sign in with. */
 export function createDashboard(deps: DashboardDeps): Dashboard | undefined {
-  const { config, pool } = deps;
+  const { config, pool, localPool } = deps;
   const { adminToken } = config.secrets;
   if (!config.hasDashboard || adminToken === undefined) return undefined;
   const shared = {
@@ -36,11 +38,12 @@ export function createDashboard(deps: DashboardDeps): Dashboard | undefined {
   const handlers = sessionHandlers({
     ...deps,
     ...shared,
-    limits: createSignInLimits(pool),
+    limits: createSignInLimits(localPool),
     clock: Date.now,
     random: createRandomSource(),
   });
-  return { sessions: createSessionPrincipals(shared), service: { desc: SessionService, handlers } };
+  const sessions = createSessionPrincipals({ ...shared, pool: localPool });
+  return { sessions, service: { desc: SessionService, handlers } };
 }
 
 /** As configured, else that of the listener that has the admin API. */

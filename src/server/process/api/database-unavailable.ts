@@ -1,7 +1,7 @@
 import { unavailable } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import { createOutageLog } from '../../core/outage-log.js';
-import { isDatabaseUnavailable } from '../../store/database/database-errors.js';
+import { errorCode, isDatabaseUnavailable, STANDBY_AWAY } from '../../store/database/database-errors.js';
 
 const RETRY_SECONDS = 2;
 
@@ -17,6 +17,8 @@ export function explainDatabaseErrors(log: Logger): ExplainError {
   const outageLog = createOutageLog(log, () => performance.now());
   return (work, error) => {
     if (!isDatabaseUnavailable(error)) return error;
+    // Its start and its end are logged by the watch over the standby.
+    if (errorCode(error) === STANDBY_AWAY) return unavailable((error as Error).message, RETRY_SECONDS, error);
     outageLog.failed({ work, reason: (error as Error).message }, 'the database is unavailable');
     return unavailable('the service cannot reach its database now', RETRY_SECONDS, error);
   };

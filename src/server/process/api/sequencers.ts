@@ -3,8 +3,9 @@ import type { LogCache } from '../../logs/log-cache.js';
 import type { LogGuard } from '../../logs/log-guard.js';
 import { sealJob } from '../../pipeline/jobs/job.js';
 import type { JobSender } from '../../pipeline/jobs/job-sender.js';
-import { createSequencers, type Sequencers } from '../../pipeline/sequence.js';
+import { createSequencers, type Sequencers } from '../../pipeline/sequencers.js';
 import type { Pool } from '../../store/database/connect.js';
+import type { StandbyWatch } from '../../store/database/standby-watch.js';
 
 /** Bounds of the batched write. Two calls in flight saturate the database; 3 and 4 gained nothing. */
 const LIMITS = {
@@ -24,11 +25,19 @@ type Deps = {
   logCache: LogCache;
   guard: LogGuard;
   jobs: JobSender;
+  standby: Pick<StandbyWatch, 'guard'>;
 };
 
 /** Opens the sequencers of a process over its write pool. */
-export function openSequencers({ config, pool, logCache, guard, jobs }: Deps): Sequencers {
+export function openSequencers({ config, pool, logCache, guard, jobs, standby }: Deps): Sequencers {
   const retentionMs = config.idempotencyRetentionMs;
-  const shared = { pool, guard, limits: LIMITS, retentionMs, patienceMs: PATIENCE_MS };
+  const shared = {
+    pool,
+    guard,
+    guardCommit: standby.guard,
+    limits: LIMITS,
+    retentionMs,
+    patienceMs: PATIENCE_MS,
+  };
   return createSequencers(logCache.activeLog, shared, (logId) => jobs.send(sealJob(logId)));
 }

@@ -13,13 +13,14 @@ import { createSpoolBudget } from '../../pipeline/exports/spool-budget.js';
 import { keepRenewing, LEASE_MS } from '../../pipeline/lease.js';
 import type { Exports } from '../../pipeline/pipeline.js';
 import { createExportLines, createLineMeasure } from '../../rpc/attestations/export-lines.js';
-import { connectPool } from '../../store/database/connect.js';
+import { connectPool, type Pool } from '../../store/database/connect.js';
 import { renewExportLeases } from '../../store/exports/export-leases.js';
 import { type DestinationSettings, destinationOpener } from '../destination-opener.js';
+import type { Standby } from '../standby.js';
 import { createManifestSigner } from './manifest-signing.js';
 
 /** The options of shipping exports. */
-export type ExportsOptions = {
+export type ExportsOptions = Pick<Standby, 'guard' | 'localPool'> & {
   config: Pick<Config, 'databaseUrl' | 'exportSpoolBytes'> &
     DestinationSettings & { secrets: Pick<Secrets, 'secretKeys' | 'dsse'> };
   log: Logger;
@@ -44,13 +45,15 @@ const GRACE_MS = 2_000;
 const MANIFEST_DELAY_MS = 60_000;
 
 /** Opens the connections for reading and recording shipments. */
-export async function openExports({ config, log, observeShipments }: ExportsOptions): Promise<OpenExports> {
+export async function openExports(options: ExportsOptions): Promise<OpenExports> {
+  const { config, guard, localPool, log, observeShipments } = options;
   const { databaseUrl: url, secrets } = config;
   const pool = connectPool({
     url,
     name: 'exports',
     max: CONNECTIONS,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    guard,
   });
   const stopping = new AbortController();
   const aborting = new AbortController();
@@ -82,7 +85,7 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
     monotonicMs: () => performance.now(),
     random: Math.random,
   };
-  const stopRenewing = keepRenewing(() => renew(exports));
+  const stopRenewing = keepRenewing(() => renew(localPool, exports));
   return {
     exports,
     stop: () => {
@@ -100,10 +103,10 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
 }
 
 /** Renews the leases in progress, and aborts the writes of exports that were stopped or taken over. */
-async function renew({ pool, active }: Exports): Promise<void> {
+async function renew(localPool: Pool, { active }: Exports): Promise<void> {
   if (active.size === 0) return;
   const held = new Map(active);
-  for (const id of await renewExportLeases(pool, held, LEASE_MS)) {
+  for (const id of await renewExportLeases(localPool, held, LEASE_MS)) {
     held.get(id)?.losing.abort(new Error('the export was stopped, or another worker has taken it'));
   }
 }

@@ -12,9 +12,10 @@ import { createRequestSlots } from '../../pipeline/webhooks/request-slots.js';
 import { openWebhookSender } from '../../pipeline/webhooks/send.js';
 import { connectPool } from '../../store/database/connect.js';
 import { renewLeases } from '../../store/webhooks/webhook-leases.js';
+import type { Standby } from '../standby.js';
 
 /** The options of webhook delivery. */
-export type WebhooksOptions = {
+export type WebhooksOptions = Pick<Standby, 'guard' | 'localPool'> & {
   config: Pick<Config, 'databaseUrl' | 'allowInsecureDestinations'> & {
     secrets: Pick<Secrets, 'secretKeys'>;
   };
@@ -49,6 +50,7 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
     name: 'webhooks',
     max: CONNECTIONS,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    guard: options.guard,
   });
   const stopping = new AbortController();
   const aborting = new AbortController();
@@ -77,7 +79,7 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
     random: Math.random,
   };
   const stopRenewing = keepRenewing(async () => {
-    if (webhooks.active.size > 0) await renewLeases(pool, webhooks.active, LEASE_MS);
+    if (webhooks.active.size > 0) await renewLeases(options.localPool, webhooks.active, LEASE_MS);
   });
   return {
     webhooks,

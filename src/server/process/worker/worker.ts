@@ -37,13 +37,15 @@ import { fillTileNodes } from '../../store/log/tiles.js';
 import { endReplacedLogs, retireDsseKeys } from '../../store/retirement.js';
 import { deleteWorker, recordWorker } from '../../store/workers.js';
 import { setUpSecretKeys } from '../secret-key-manager.js';
+import type { Standby } from '../standby.js';
 import { type ExportsOptions, openExports } from './export-shipping.js';
 import { prune } from './prune.js';
 import { reencryptExports } from './reencrypt-exports.js';
 import { openWebhooks, type WebhooksOptions } from './webhook-sending.js';
 
 /** The options of a worker. `queuePrefix` separates the stream from others on the same servers. */
-export type WorkerOptions = WebhooksOptions &
+export type WorkerOptions = Standby &
+  WebhooksOptions &
   ExportsOptions & {
     config: Config;
     queuePrefix: string;
@@ -80,7 +82,7 @@ const SEALING_MS_PER_LEAF = 0.1;
  * also if it throws; shutdown finishes jobs in progress first.
  */
 export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks): Promise<Worker> {
-  const { config, witnesses, log } = options;
+  const { config, witnesses, log, localPool, standby } = options;
   const register = monitorWrites(options.register);
   const logKeys = await openLogKeys(config.secrets, hooks);
   const pool = await setUp(options, { register, logKeys }, hooks);
@@ -103,6 +105,8 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   });
   const pipeline: Pipeline = {
     pool,
+    localPool,
+    assertCommits: standby.assertAnswers,
     log,
     register,
     witnesses,
@@ -124,7 +128,8 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     repeat(RECONCILE_MS, 'looking for due jobs of logs', lookAtLogs),
     repeat(RECONCILE_MS, 'looking for due events, deliveries and exports', lookAtEvents),
     repeat(RECHECK_MS, 'checking evidence again', createRecheck(pipeline)),
-    ...keepHouse(pool, options, workerId, { repeat, stopping: stopping.signal }),
+    ...keepHouse(pool, options, { repeat, stopping: stopping.signal }),
+    repeat(SIGN_OF_LIFE_MS, 'recording that this worker runs', () => recordWorker(localPool, workerId)),
   ];
   hooks.add(async () => {
     stopping.abort();
@@ -144,10 +149,14 @@ type Repeat = (ms: number, work: string, run: () => Promise<void>) => Promise<vo
 
 function keepHouse(
   pool: Pool,
-  { config, log }: WorkerOptions,
-  workerId: string,
-  { repeat, stopping }: { repeat: Repeat; stopping: AbortSignal },
+  { config, log, standby }: WorkerOptions,
+  { repeat: repeatAlways, stopping }: { repeat: Repeat; stopping: AbortSignal },
 ): Promise<void>[] {
+  const repeat: Repeat = (ms, work, run) =>
+    repeatAlways(ms, work, async () => {
+      standby.assertAnswers();
+      await run();
+    });
   return [
     repeat(INDEX_MS, 'indexing artifacts', () => indexArtifacts({ pool, log }, stopping)),
     repeat(RETIRE_MS, 'ending replaced logs and keys', async () => {
@@ -158,17 +167,16 @@ function keepHouse(
     repeat(PRUNE_MS, 'storing nodes of tiles', async () => {
       while ((await fillTileNodes(pool, TILES_FILLED)) === TILES_FILLED);
     }),
-    repeat(SIGN_OF_LIFE_MS, 'recording that this worker runs', () => recordWorker(pool, workerId)),
   ];
 }
 
 /** Opens the database and stores the configured logs and witnesses. */
 async function setUp(
-  { config, witnesses, log }: WorkerOptions,
+  { config, witnesses, log, guard }: WorkerOptions,
   { register, logKeys }: { register: Register; logKeys: HeldLogKeys },
   hooks: ShutdownHooks,
 ): Promise<Pool> {
-  const pool = await openDatabase(config, hooks);
+  const pool = await openDatabase(config, guard, hooks);
   const { secretKeys } = config.secrets;
   await setUpSecretKeys(pool, secretKeys);
   await reencryptExports({ pool, log, secretKeys });
@@ -184,11 +192,12 @@ async function setUp(
 
 async function openDatabase(
   { databaseUrl, poolSize, batchMaxLeaves }: Config,
+  guard: Standby['guard'],
   hooks: ShutdownHooks,
 ): Promise<Pool> {
   const sealingMs = Math.ceil(batchMaxLeaves * SEALING_MS_PER_LEAF);
   const session = { statementTimeoutMs: STATEMENT_TIMEOUT_MS + sealingMs };
-  const pool = connectPool({ url: databaseUrl, name: 'worker', max: poolSize, ...session });
+  const pool = connectPool({ url: databaseUrl, name: 'worker', max: poolSize, guard, ...session });
   hooks.add(() => pool.end({ timeout: 5 }));
   await assertSession(pool, session);
   await assertMigrated(pool);

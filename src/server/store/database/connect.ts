@@ -1,4 +1,5 @@
 import postgres from 'postgres';
+import { replicationUnknown } from './database-errors.js';
 import { sessionSettings } from './session-settings.js';
 import { createTransactions } from './transactions.js';
 import { watchedSockets } from './watched-socket.js';
@@ -19,7 +20,8 @@ const NUMBER_FROM_BIGINT = {
 
 /**
  * Options of a pool. `onClose` is called whenever a connection is lost. If `isPatient`, a statement may set a longer
- * timeout for itself, and silent connections are not closed.
+ * timeout for itself, and silent connections are not closed. If `commitsLocally`, commits do not wait for a synchronous
+ * standby: for what need not survive a failover.
  */
 export type PoolOptions = {
   url: string;
@@ -29,6 +31,9 @@ export type PoolOptions = {
   isPatient?: boolean;
   /** Uses generic plans: for statements with one good plan that take as long to plan as to run. */
   planOnce?: boolean;
+  commitsLocally?: boolean;
+  /** Runs each transaction, and may end the wait for it. */
+  guard?: <T>(work: () => Promise<T>) => Promise<T>;
   onClose?: () => void;
 };
 
@@ -48,16 +53,25 @@ export function connectPool(options: PoolOptions): Pool {
   const { max, statementTimeoutMs, onClose = () => {} } = options;
   // Less than the silence after which a connection is closed.
   const idleMs = statementTimeoutMs;
-  const driver = openConnections(options, { max, idle_timeout: idleMs / 1000, onclose: onClose });
-  const { end } = driver;
   const transactions = createTransactions(
-    (lost) => openConnections(options, { max: 1, idle_timeout: 0, onclose: lost }),
+    ({ onLost, onUnconfirmed }) =>
+      openConnections(options, { max: 1, idle_timeout: 0, onclose: onLost, onUnconfirmed }),
     { max: Math.ceil(max / 2), idleMs },
   );
-  const counter = { name: options.name, max, statements: 0, transactions: transactions.use };
+  const counter = { name: options.name, max, statements: 0, unconfirmed: 0, transactions: transactions.use };
+  const driver = openConnections(options, {
+    max,
+    idle_timeout: idleMs / 1000,
+    onclose: onClose,
+    onUnconfirmed: () => {
+      counter.unconfirmed++;
+    },
+  });
+  const { end } = driver;
+  const { guard = (work) => work() } = options;
   const stopCounting = openCounter(counter);
   return Object.assign(countStatements(driver, counter), {
-    begin: transactions.begin,
+    begin: <T>(run: (tx: Sql) => Promise<T>) => guard(() => transactions.begin(run)),
     end: async (how?: { timeout?: number }) => {
       stopCounting();
       await Promise.all([end(how), transactions.end(how)]);
@@ -67,7 +81,10 @@ export function connectPool(options: PoolOptions): Pool {
 
 function openConnections(
   options: PoolOptions,
-  more: { max: number; idle_timeout: number; onclose: () => void },
+  {
+    onUnconfirmed,
+    ...more
+  }: { max: number; idle_timeout: number; onclose: () => void; onUnconfirmed: () => void },
 ): Pool {
   const { url, name, statementTimeoutMs, isPatient = false } = options;
   return postgres(url, {
@@ -78,10 +95,15 @@ function openConnections(
     max_lifetime: null,
     backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),
     connection: { application_name: `attest ${name}`, ...sessionSettings(options) },
-    onnotice: () => {},
+    onnotice: ({ routine }) => {
+      if (routine === WAIT_FOR_STANDBY) onUnconfirmed();
+    },
     types: { bigint: NUMBER_FROM_BIGINT },
   });
 }
+
+/** The function of Postgres that waits for a synchronous standby. It warns when the wait is cancelled. */
+const WAIT_FOR_STANDBY = 'SyncRepWaitForLSN';
 
 /** Of several servers one accepts writes. The driver distinguishes `primary`, not `read-write`. */
 function wantsPrimary(url: string): boolean {
@@ -109,6 +131,8 @@ type PoolCounter = {
   /** Connections for statements. */
   readonly max: number;
   statements: number;
+  /** Commits whose wait for the standby was cancelled. The driver does not say whose they were. */
+  unconfirmed: number;
   transactions: () => { inUse: number; waiting: number };
 };
 
@@ -139,7 +163,10 @@ type Statement = {
   reject: (error: unknown) => unknown;
 };
 
-/** Wraps a pool so that its statements are counted from when they are sent or queued until their result. */
+/**
+ * Wraps a pool so that its statements are counted from when they are sent or queued until their result. Those that are
+ * under way when a wait for the standby is cancelled are rejected: one of them has committed on the primary alone.
+ */
 function countStatements(pool: Pool, counter: PoolCounter): Pool {
   const { unsafe } = pool;
   const counted = (...args: Parameters<Pool>) => watch(pool(...args), counter);
@@ -155,6 +182,7 @@ function watch<T>(made: T, counter: PoolCounter): T {
   if (handler === undefined || resolve === undefined || reject === undefined) return made;
   statement.handler = Object.assign((sent: Statement) => {
     counter.statements++;
+    const { unconfirmed } = counter;
     let isAnswered = false;
     const answered = () => {
       if (!isAnswered) counter.statements--;
@@ -162,7 +190,7 @@ function watch<T>(made: T, counter: PoolCounter): T {
     };
     sent.resolve = (value) => {
       answered();
-      return resolve(value);
+      return unconfirmed === counter.unconfirmed ? resolve(value) : reject(replicationUnknown());
     };
     sent.reject = (error) => {
       answered();

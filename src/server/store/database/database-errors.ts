@@ -1,7 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Codes of a failed connection: the driver's and the system's. */
+/** The code of an error whose statement waits for a synchronous standby that is away. It may be committed. */
+export const STANDBY_AWAY = 'STANDBY_AWAY';
+/** The code of an error whose wait for the standby was cancelled. It is committed, perhaps on the primary alone. */
+const REPLICATION_UNKNOWN = 'REPLICATION_UNKNOWN';
+
+/** Codes of a failed connection, the driver's and the system's, and of a commit that was not confirmed. */
 const CONNECTION_CODES = new Set([
+  STANDBY_AWAY,
+  REPLICATION_UNKNOWN,
   'CONNECTION_CLOSED',
   'CONNECTION_DESTROYED',
   'CONNECTION_ENDED',
@@ -36,6 +43,12 @@ export function isConnectionLost(error: unknown): boolean {
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   return isConnectionLost(error) || UNAVAILABLE_STATES.test(errorCode(error) ?? '');
+}
+
+/** The error of a commit that may be on the primary alone. */
+export function replicationUnknown(): Error {
+  const message = 'the wait for the synchronous standby was cancelled: the commit may not be replicated';
+  return Object.assign(new Error(message), { code: REPLICATION_UNKNOWN });
 }
 
 /** Returns the SQLSTATE or the driver's code of an error; undefined if it has none. */

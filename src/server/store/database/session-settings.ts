@@ -1,5 +1,10 @@
 /** The options that determine a session's settings. */
-export type SessionOptions = { statementTimeoutMs: number; isPatient?: boolean; planOnce?: boolean };
+export type SessionOptions = {
+  statementTimeoutMs: number;
+  isPatient?: boolean;
+  planOnce?: boolean;
+  commitsLocally?: boolean;
+};
 
 /** Postgres ends a transaction that is idle for this long. */
 const IDLE_TRANSACTION_MS = 5_000;
@@ -9,7 +14,7 @@ const IDLE_TRANSACTION_MS = 5_000;
  * values, timeouts, planning. In the units of `pg_settings`.
  */
 export function sessionSettings(options: SessionOptions): Record<string, string> {
-  const { statementTimeoutMs, isPatient = false, planOnce = false } = options;
+  const { statementTimeoutMs, isPatient = false, planOnce = false, commitsLocally = false } = options;
   return {
     // The driver reads and writes only these formats.
     client_encoding: 'UTF8',
@@ -27,6 +32,8 @@ export function sessionSettings(options: SessionOptions): Record<string, string>
     // The pool closes idle connections. One that the server closes counts as lost.
     idle_session_timeout: '0',
     exit_on_error: 'off',
+    // A cancelled wait for the standby is reported by a warning only.
+    client_min_messages: 'warning',
     // A statement that waited for a lock must see what the last holder committed.
     default_transaction_isolation: 'read committed',
     default_transaction_deferrable: 'off',
@@ -35,5 +42,6 @@ export function sessionSettings(options: SessionOptions): Record<string, string>
     // Takes longer than it saves on statements this short.
     jit: 'off',
     plan_cache_mode: planOnce ? 'force_generic_plan' : 'auto',
+    ...(commitsLocally && { synchronous_commit: 'local' }),
   };
 }

@@ -26,17 +26,19 @@ export async function assertSession(pool: Pool, options: SessionOptions): Promis
 
 /** Returns why the server may lose confirmed transactions; undefined if it does not. */
 export async function findUnsafeSetting(pool: Pool): Promise<string | undefined> {
-  const [off] = await pool<{ name: string }[]>`
-    SELECT name FROM unnest(${Object.keys(UNSAFE_WHEN_OFF)}::text[]) name WHERE current_setting(name) = 'off' LIMIT 1`;
-  if (off === undefined) return undefined;
-  return `${off.name} is off for this database: ${UNSAFE_WHEN_OFF[off.name]}; set it to on`;
+  const [settings] = await pool<{ fsync: string; commit: string; standbys: string }[]>`
+    SELECT current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS commit,
+           current_setting('synchronous_standby_names') AS standbys`;
+  if (settings === undefined) throw new Error('the database returned no settings');
+  const { fsync, commit, standbys } = settings;
+  if (fsync === 'off')
+    return 'fsync is off for this database: a crash of its machine would lose submissions that were acknowledged, or the whole database; set it to on';
+  if (commit === 'off')
+    return 'synchronous_commit is off for this database: a crash of Postgres would lose submissions that were acknowledged; set it to on';
+  if (commit === 'local' && standbys !== '')
+    return 'synchronous_commit is local for this database, which has a synchronous standby: a failover would lose submissions that were acknowledged; set it to on';
+  return undefined;
 }
-
-/** The consequence of each setting being off. */
-const UNSAFE_WHEN_OFF: Record<string, string> = {
-  synchronous_commit: 'a crash of Postgres would lose submissions that were acknowledged',
-  fsync: 'a crash of its machine would lose submissions that were acknowledged, or the whole database',
-};
 
 /** Returns the database's clock in Unix milliseconds. */
 export async function readDatabaseMs(sql: Sql): Promise<number> {
@@ -44,4 +46,9 @@ export async function readDatabaseMs(sql: Sql): Promise<number> {
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS ms`;
   if (row === undefined) throw new Error('the database returned no time');
   return row.ms;
+}
+
+/** Makes the commit of this transaction wait for the synchronous standby although it may only have read. */
+export async function confirmDurable(tx: Sql): Promise<void> {
+  await tx`SELECT confirm_durable()`;
 }

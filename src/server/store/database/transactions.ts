@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type postgres from 'postgres';
+import { replicationUnknown } from './database-errors.js';
 
 type Pool = postgres.Sql<{ bigint: number }>;
 type Sql = postgres.ISql<{ bigint: number }>;
@@ -8,7 +9,8 @@ type Sql = postgres.ISql<{ bigint: number }>;
 type Transactions = {
   /**
    * Runs `run` in a transaction; rolls back if it throws. Rejects with its error, or with the code `CONNECTION_CLOSED`
-   * if the connection was lost: if COMMIT had been sent, the transaction may be committed.
+   * if the connection was lost: if COMMIT had been sent, the transaction may be committed. Rejects with
+   * `REPLICATION_UNKNOWN` if it was committed without the standby.
    */
   begin<T>(run: (tx: Sql) => Promise<T>): Promise<T>;
   /** Closes the connections, after running transactions have ended or `timeout` seconds have passed. */
@@ -17,20 +19,26 @@ type Transactions = {
   use(): { inUse: number; waiting: number };
 };
 
-/** A connection, which reconnects by itself; `losses` counts its losses. `closing` is its idle timer. */
-type Session = { sql: Pool; losses: number; closing: NodeJS.Timeout | undefined };
+/** What a connection reports: its loss, and a cancelled wait for the synchronous standby. */
+type Reports = { onLost: () => void; onUnconfirmed: () => void };
+
+/**
+ * A connection, which reconnects by itself; `losses` counts its losses, `unconfirmed` its commits whose wait for the
+ * standby was cancelled. `closing` is its idle timer.
+ */
+type Session = { sql: Pool; losses: number; unconfirmed: number; closing: NodeJS.Timeout | undefined };
 
 /**
  * Runs transactions on their own connections, at most `max` at a time. The driver's `begin` keeps writing to a lost
  * connection, which ends the process, or sends a later statement or the ROLLBACK over the connection that replaced it,
  * within another transaction. Here nothing is sent after a loss.
  *
- * @param open opens a pool of one connection that calls `onClose` for each loss. It must not close idle connections: it
+ * @param open opens a pool of one connection that makes these reports. It must not close idle connections: it
  *   cannot tell them from one whose transaction waits for its process, and would send the rest over another
  * @param idleMs an unused connection is closed after this
  */
 export function createTransactions(
-  open: (onClose: () => void) => Pool,
+  open: (reports: Reports) => Pool,
   { max, idleMs }: { max: number; idleMs: number },
 ): Transactions {
   const idle: Session[] = [];
@@ -94,19 +102,28 @@ async function runIn<T>(session: Session, run: (tx: Sql) => Promise<T>): Promise
   const tx = guardConnection(session);
   try {
     const result = await run(tx);
+    const { unconfirmed } = session;
     await commit(tx);
-    return { clean: true, result };
+    return session.unconfirmed === unconfirmed
+      ? { clean: true, result }
+      : { clean: true, error: replicationUnknown() };
   } catch (error) {
     return { clean: session.losses === losses && (await rollBack(tx)), error };
   }
 }
 
-function openSession(open: (onClose: () => void) => Pool): Session {
+function openSession(open: (reports: Reports) => Pool): Session {
   const session: Session = {
-    sql: open(() => {
-      session.losses++;
+    sql: open({
+      onLost: () => {
+        session.losses++;
+      },
+      onUnconfirmed: () => {
+        session.unconfirmed++;
+      },
     }),
     losses: 0,
+    unconfirmed: 0,
     closing: undefined,
   };
   return session;
