@@ -78,7 +78,7 @@ async function readStatus(
     publishedSize: published?.treeSize ?? 0,
     registerSize: comparison.state === 'missing' ? undefined : (await register.read(log.origin))?.size,
     state: state === 'ok' && comparison.state === 'missing' ? 'register_missing' : state,
-    reason: log.frozenReason ?? (comparison.state === 'consistent' ? undefined : comparison.reason),
+    reason: log.frozenReason ?? ('reason' in comparison ? comparison.reason : undefined),
   };
 }
 
@@ -166,7 +166,7 @@ async function fillEntry(pool: Pool, register: Register, log: Log): Promise<bool
   if (published === undefined || (entry?.size ?? 0) >= published.treeSize) return false;
   if (entry !== undefined) {
     const comparison = await compareWithRegister(pool, register, log);
-    if (comparison.state !== 'consistent') throw new RegisterError(comparison.reason);
+    if ('reason' in comparison) throw new RegisterError(comparison.reason);
   }
   return register.replace(entry, registerEntry(pool, log, published));
 }

@@ -7,6 +7,7 @@ export function environmentChecks(name: string, find: () => Promise<LogProblem[]
   return ENVIRONMENTS.map((number) => ({
     name: `${name} ${environmentName(number)}`,
     environment: environmentName(number),
+    asks: 'the database or the checkpoint register',
     check: async () => (await find()).find(({ environment }) => environment === number)?.reason,
   }));
 }

@@ -8,6 +8,8 @@ export type Check = {
   name: string;
   /** The only environment that fails with this check; all do if undefined. */
   environment?: string;
+  /** Whom it asks, for the reason when there is no answer; the database if undefined. */
+  asks?: string;
   /** The process stays ready when this check fails: the reason is for the operator. */
   isWarning?: true;
   /** Resolves to the reason, or throws, if not ready; any other value means ready. `signal` aborts on timeout. */
@@ -128,13 +130,16 @@ async function environmentReadiness({ checks, checkTimeoutMs }: OpsDeps, wanted:
 }
 
 /** Why a check fails; undefined if it passes. */
-async function findReason({ check }: Check, timeoutMs: number): Promise<string | undefined> {
+async function findReason(
+  { asks = 'the database', check }: Check,
+  timeoutMs: number,
+): Promise<string | undefined> {
   const time = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<string>((resolve) => {
     timer = setTimeout(() => {
       time.abort();
-      resolve(`no answer within ${timeoutMs} ms`);
+      resolve(`no answer from ${asks} within ${timeoutMs} ms`);
     }, timeoutMs);
   });
   try {

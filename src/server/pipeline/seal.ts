@@ -6,16 +6,14 @@
  * A crash leaves: no batch, or a whole one that the next run registers and publishes.
  */
 
-import { equalBytes } from '../../proof/bytes/primitives.js';
 import { signLogCheckpoint } from '../../proof/log/log-signature.js';
-import { extendTiles, readFrom, rightEdgeTiles, rootFromTiles, type Tile } from '../../proof/log/tile.js';
 import { SigningError } from '../keys/signing-error.js';
 import { DONE, type Outcome, retryAfter } from '../queue/outcome.js';
 import type { Sql } from '../store/database/connect.js';
-import { type BatchRow, insertBatch, publishBatches } from '../store/log/batches.js';
-import { readGrowth, readLeafHashes } from '../store/log/leaves.js';
+import { type BatchRow, findDurableBatch, insertBatch, publishBatches } from '../store/log/batches.js';
+import { readGrowth } from '../store/log/leaves.js';
 import { getLog, type Log, LogLock } from '../store/log/logs.js';
-import { findTiles } from '../store/log/tiles.js';
+import { extendLog } from './extend-log.js';
 import { settleJob, witnessJob } from './jobs/job.js';
 import type { LogPipeline } from './pipeline.js';
 import { checkRegister, compareWithRegister, registerEntry } from './register/register.js';
@@ -54,7 +52,7 @@ function retryIfUnsigned(pipeline: LogPipeline, { origin }: Log, error: unknown)
 async function reportInconsistent(pipeline: LogPipeline, log: Log): Promise<Outcome> {
   const comparison = await checkRegister(pipeline, log);
   if (comparison.state === 'fork') return { type: 'giveUp', reason: comparison.reason };
-  if (comparison.state === 'consistent') return retryAfter(ANOTHER_SEALER_MS);
+  if (comparison.state !== 'missing') return retryAfter(ANOTHER_SEALER_MS);
   const { reason } = comparison;
   pipeline.log.error({ origin: log.origin, reason }, 'nothing is sealed without the checkpoint register');
   return retryAfter(REGISTER_MISSING_MS);
@@ -62,7 +60,8 @@ async function reportInconsistent(pipeline: LogPipeline, log: Log): Promise<Outc
 
 /**
  * Extends the log's tiles to its current size and stores the batch and its checkpoint. Does nothing unless the database
- * that this transaction runs on agrees with the register.
+ * that this transaction runs on agrees with the register. If it lacks batches that were published, as a promoted standby
+ * may, the published size is sealed again: its leaves give the published root.
  */
 async function sealNext(pipeline: LogPipeline, tx: Sql, log: Log): Promise<Outcome | 'inconsistent'> {
   const { batchMaxLeaves } = pipeline.settings;
@@ -72,20 +71,18 @@ async function sealNext(pipeline: LogPipeline, tx: Sql, log: Log): Promise<Outco
            pg_try_advisory_xact_lock(${LogLock.SEAL}, ${log.id}) AS held`;
   if (!lock?.held) return retryAfter(ANOTHER_SEALER_MS);
   const comparison = await compareWithRegister(tx, pipeline.register, log);
-  if (comparison.state !== 'consistent') return 'inconsistent';
+  if (comparison.state !== 'consistent' && comparison.state !== 'behind') return 'inconsistent';
   const { newest } = comparison;
+  const publishedSize = comparison.state === 'behind' ? comparison.entry.size : undefined;
   const firstIndex = newest?.treeSize ?? 0;
   const { logSize, ageMs } = await readGrowth(tx, log.id, firstIndex);
-  const treeSize = Math.min(logSize, firstIndex + batchMaxLeaves);
+  const treeSize = publishedSize ?? Math.min(logSize, firstIndex + batchMaxLeaves);
   if (treeSize === firstIndex) return DONE;
-  const waitMs = msUntilDue(pipeline, ageMs);
+  const waitMs = publishedSize === undefined ? msUntilDue(pipeline, ageMs) : 0;
   if (waitMs > 0 && treeSize - firstIndex < batchMaxLeaves) return retryAfter(waitMs);
+  if (publishedSize !== undefined) warnOfLostBatches(pipeline, log, { publishedSize, firstIndex, logSize });
 
-  const [oldTiles, leafHashes] = await Promise.all([
-    readSealedTiles(tx, log, newest),
-    readLeafHashes(tx, log.id, firstIndex, treeSize),
-  ]);
-  const { tiles, root: rootHash } = extendTiles({ size: firstIndex, tiles: oldTiles }, leafHashes);
+  const { rootHash, tiles } = await extendLog(tx, log, newest, treeSize);
   const note = await signLogCheckpoint(
     { origin: log.origin, size: treeSize, rootHash },
     pipeline.signerOf(log),
@@ -104,16 +101,15 @@ async function sealNext(pipeline: LogPipeline, tx: Sql, log: Log): Promise<Outco
   return logSize > treeSize ? retryAfter(1) : DONE;
 }
 
-/** Reads the tiles on the right edge. Throws if their root is not the newest batch's, so that nothing is signed over them. */
-async function readSealedTiles(tx: Sql, log: Log, newest: BatchRow | undefined): Promise<Tile[]> {
-  if (newest === undefined) return [];
-  const { treeSize, rootHash } = newest;
-  const places = rightEdgeTiles(treeSize).map((ref) => ({ ...ref, logId: log.id }));
-  const tiles = await findTiles(tx, places);
-  if (!equalBytes(rootFromTiles(treeSize, readFrom(tiles)), rootHash)) {
-    throw new Error(`the tiles of ${log.origin} are not those of its checkpoint of size ${treeSize}`);
-  }
-  return tiles;
+function warnOfLostBatches(
+  pipeline: LogPipeline,
+  { origin }: Log,
+  { publishedSize, firstIndex, logSize }: Record<'publishedSize' | 'firstIndex' | 'logSize', number>,
+): void {
+  pipeline.log.warn(
+    { origin, register: publishedSize, batches: firstIndex, leaves: logSize },
+    'the database lacks batches that were published, and its leaves give the published root: sealing them again',
+  );
 }
 
 /** Milliseconds until the batch interval ends, by the database's clock, which may step back. */
@@ -134,7 +130,8 @@ async function publish(pipeline: LogPipeline, log: Log): Promise<void> {
 /**
  * Replaces the register's entry with the newest batch, unless that batch is published. The replacement is a
  * compare-and-swap on the entry that the tables were compared with. It runs outside any transaction: a process that is
- * suspended here blocks nobody and changes nothing when it resumes. If the entry has changed, compares again.
+ * suspended here blocks nobody and changes nothing when it resumes. If the entry has changed, compares again. A batch that
+ * the synchronous standby may lack is not registered: a failover would leave the register ahead.
  *
  * @returns the batch once the register holds it
  */
@@ -144,6 +141,7 @@ async function registerNewest({ pool, register }: LogPipeline, log: Log): Promis
     if (comparison.state !== 'consistent') return undefined;
     const { entry, newest } = comparison;
     if (newest === undefined || newest.registeredAt !== null) return undefined;
+    if (!(await findDurableBatch(pool, newest))) continue;
     if (await register.replace(entry, registerEntry(pool, log, newest))) return newest;
   }
   return undefined;

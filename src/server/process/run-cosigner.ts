@@ -24,7 +24,11 @@ export async function runCosigner(config: CosignerConfig, { stop, onReady }: Run
     addBuildInfo(metrics);
     addCosignedSizes(metrics, () => readSizes(logs, history));
     const readable = () => Promise.all(logs.slice(0, 1).map(({ origin }) => history.find(origin)));
-    const ops = createOps({ checks: [{ name: 'history', check: readable }], metrics, log });
+    const ops = createOps({
+      checks: [{ name: 'history', asks: 'the folder of histories', check: readable }],
+      metrics,
+      log,
+    });
     hooks.add(ops.close);
     const { port: opsPort } = await ops.listen({ host: config.opsHost, port: config.opsPort });
     const server = openServer(config, { logs, history, metrics, log });

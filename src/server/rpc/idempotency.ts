@@ -9,7 +9,14 @@ import { ApiError, idempotencyInProgress } from '../core/errors.js';
 import { deriveKeyRing, type KeyRing } from '../keys/key-ring.js';
 import type { Pool, Sql } from '../store/database/connect.js';
 import { confirmDurable } from '../store/database/session.js';
-import { type Claim, type EarlierClaim, findClaim, findClaims, runClaimed } from '../store/idempotency.js';
+import {
+  type Claim,
+  type Decision,
+  type EarlierClaim,
+  findClaim,
+  findClaims,
+  runClaimed,
+} from '../store/idempotency.js';
 
 /** Dependencies of handlers that honour `Idempotency-Key`. */
 export type Idempotency = {
@@ -56,13 +63,13 @@ export async function runIdempotently<M extends Message>(
   request: Message,
   { effect, replay }: Once<M>,
 ): Promise<M> {
-  if (call.idempotencyKey === undefined)
-    return (await deps.pool.begin((tx) => confirmed(tx, effect))).response;
+  const decide = (tx: Sql) => decideDurably(tx, effect);
+  if (call.idempotencyKey === undefined) return effectOf(await deps.pool.begin(decide)).response;
   const claim = claimOf(deps, call, call.idempotencyKey, request);
   const deadline = deps.clock() + WAIT_MS;
   for (;;) {
-    const claimed = await runClaimed(deps.pool, claim, (tx) => confirmed(tx, effect));
-    if (claimed.outcome === 'done') return claimed.effect.response;
+    const claimed = await runClaimed(deps.pool, claim, decide);
+    if (claimed.outcome === 'done') return effectOf(claimed).response;
     if (claimed.outcome === 'reused') throw keyReused();
     if (claimed.outcome === 'replayed') {
       markReplayed(call);
@@ -73,11 +80,28 @@ export async function runIdempotently<M extends Message>(
   }
 }
 
-/** Runs an effect whose answer is durable even if it found nothing to change. */
-async function confirmed<T>(tx: Sql, effect: (tx: Sql) => Promise<T>): Promise<T> {
-  const done = await effect(tx);
+/**
+ * Runs an effect in a transaction whose commit waits for the synchronous standby also if there was nothing to change, or if
+ * the effect refuses: `submission.redacted` tells of an earlier change, which must be as durable. What the effect wrote
+ * before it refused is rolled back.
+ */
+async function decideDurably<T>(tx: Sql, effect: (tx: Sql) => Promise<T>): Promise<Decision<T>> {
+  await tx.unsafe('SAVEPOINT effect');
+  const decision = await effect(tx).then(
+    (done): Decision<T> => ({ effect: done }),
+    async (error: unknown): Promise<Decision<T>> => {
+      if (!(error instanceof ApiError)) throw error;
+      await tx.unsafe('ROLLBACK TO SAVEPOINT effect');
+      return { refusal: error };
+    },
+  );
   await confirmDurable(tx);
-  return done;
+  return decision;
+}
+
+function effectOf<T>(decision: Decision<T>): T {
+  if ('refusal' in decision) throw decision.refusal;
+  return decision.effect;
 }
 
 /** A change of a resource and how the resource is read: in the transaction of the change, or for a replay. */

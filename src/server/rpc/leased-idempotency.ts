@@ -29,7 +29,7 @@ export async function changeOnceAfter<M extends Message>(
   for (;;) {
     if ((await findEarlierRequest(deps, call, request)) !== undefined)
       return changeOnce(deps, call, request, change);
-    if (key === undefined || (await takeKeyLease(deps.pool, holder, key, LEASE_MS))) break;
+    if (key === undefined || (await deps.pool.begin((tx) => takeKeyLease(tx, holder, key, LEASE_MS)))) break;
     if (deps.clock() >= deadline) throw idempotencyInProgress();
     await delay(RETRY_MS);
   }
@@ -37,6 +37,7 @@ export async function changeOnceAfter<M extends Message>(
     await prepare();
     return await changeOnce(deps, call, request, change);
   } finally {
-    if (key !== undefined) await releaseKeyLease(deps.pool, holder, key);
+    // It expires by itself.
+    if (key !== undefined) await deps.pool.begin((tx) => releaseKeyLease(tx, holder, key)).catch(() => {});
   }
 }

@@ -11,24 +11,27 @@ export type Claim = {
   retentionMs: number;
 };
 
-/** The result of a claim: the effect, the resource of an earlier request, or neither. */
+/** What a transaction did: its effect, or the refusal for the caller, after which nothing is changed. */
+export type Decision<T> = { effect: T } | { refusal: Error };
+
+/** The result of a claim: what was decided, the resource of an earlier request, or neither. */
 type ClaimResult<T> =
-  | { outcome: 'done'; effect: T }
+  | ({ outcome: 'done' } & Decision<T>)
   | { outcome: 'replayed'; resourceId: string }
   | { outcome: 'reused' }
   | { outcome: 'busy' };
 
 /**
- * Runs an effect and records the claim in one transaction. Runs nothing if the key was claimed before, and does not
+ * Runs an effect and records the claim in one transaction; a refusal leaves the key free. Runs nothing if the key was claimed before, and does not
  * wait for a transaction that is claiming it. Lock and rows are those of `append_submissions`: a key is valid once
  * for all RPCs.
  *
- * @param effect runs at most once per key; `resourceId` is returned to replays
+ * @param decide runs at most once per key; `resourceId` is returned to replays
  */
 export function runClaimed<T extends { resourceId: string }>(
   pool: Pool,
   claim: Claim,
-  effect: (tx: Sql) => Promise<T>,
+  decide: (tx: Sql) => Promise<Decision<T>>,
 ): Promise<ClaimResult<T>> {
   const { holder, key } = claim;
   return pool.begin(async (tx): Promise<ClaimResult<T>> => {
@@ -37,13 +40,14 @@ export function runClaimed<T extends { resourceId: string }>(
     if (lock?.taken !== true) return { outcome: 'busy' };
     const earlier = await findClaim(tx, claim);
     if (earlier !== undefined) return earlier;
-    const done = await effect(tx);
+    const decided = await decide(tx);
+    if ('refusal' in decided) return { outcome: 'done', ...decided };
     await tx`
       INSERT INTO idempotency_key (api_key_id, key, request_hash, resource_id, created_at)
-      VALUES (${holder}, ${key}, ${claim.requestHashes[0] ?? null}, ${done.resourceId}, clock_timestamp())
+      VALUES (${holder}, ${key}, ${claim.requestHashes[0] ?? null}, ${decided.effect.resourceId}, clock_timestamp())
       ON CONFLICT ON CONSTRAINT idempotency_key_pkey DO UPDATE
       SET request_hash = excluded.request_hash, resource_id = excluded.resource_id, created_at = excluded.created_at`;
-    return { outcome: 'done', effect: done };
+    return { outcome: 'done', ...decided };
   });
 }
 

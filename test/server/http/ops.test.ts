@@ -51,6 +51,7 @@ t.test('a process that is not ready lists its failed checks', async (t) => {
     { name: 'log', check: async () => 'the log is frozen' },
     {
       name: 'register',
+      asks: 'the register',
       check: (signal) =>
         new Promise(() => {
           signal.addEventListener('abort', () => {
@@ -70,10 +71,25 @@ t.test('a process that is not ready lists its failed checks', async (t) => {
   t.same(JSON.parse(body).reasons, [
     { name: 'postgres', reason: 'connection refused' },
     { name: 'log', reason: 'the log is frozen' },
-    { name: 'register', reason: 'no answer within 50 ms' },
+    { name: 'register', reason: 'no answer from the register within 50 ms' },
     { name: 'careless', reason: 'thrown, not rejected' },
   ]);
   t.ok(aborted);
+});
+
+t.test('a warning is listed and leaves the process ready', async (t) => {
+  const { get } = await startOps(t, [
+    { name: 'standby', isWarning: true, check: async () => 'it does not answer' },
+    { name: 'live', environment: 'live', check: async () => {} },
+  ]);
+  for (const path of ['/readyz', '/readyz/live']) {
+    const { status, body } = await get(path);
+    t.equal(status, 200);
+    t.same(JSON.parse(body), {
+      status: 'ready',
+      reasons: [{ name: 'standby', reason: 'it does not answer' }],
+    });
+  }
 });
 
 t.test('metrics count requests, time them, and read gauges when scraped', async (t) => {

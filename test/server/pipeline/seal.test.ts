@@ -1,11 +1,14 @@
 /** Sealing when what it stands on changes under it: the database, its clock, its tiles, the register. */
 import { readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
+import { toHex } from '../../../src/proof/bytes/encoding.js';
+import { rootOfLeafHashes } from '../../../src/proof/log/merkle.js';
 import { sealJob } from '../../../src/server/pipeline/jobs/job.js';
 import { compareWithRegister, RegisterError } from '../../../src/server/pipeline/register/register.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
+import { readLeafHashes } from '../../../src/server/store/log/leaves.js';
 import { getLog } from '../../../src/server/store/log/logs.js';
 import { letPass } from '../../support/breaking/database-clock.js';
 import { entryPlace, setEarlierEntry } from '../../support/breaking/register.js';
@@ -66,6 +69,40 @@ t.test(
     });
   },
 );
+
+/** Leaves that are sealed up to 2, behind a register that has their root at size 4. */
+async function fallBehind(t: Test) {
+  const test = await openPipeline(t, [await makeWitness(t, 'one')]);
+  await test.submit(2);
+  await drain(test.pipeline);
+  await test.submit(3);
+  const root = toHex(rootOfLeafHashes(await readLeafHashes(test.pool, test.logId, 0, 4)));
+  return { test, root };
+}
+
+t.test(
+  'a published batch that a promoted standby lacks is sealed again if the leaves give its root',
+  async (t) => {
+    const { test, root } = await fallBehind(t);
+    setEarlierEntry(test.register, ORIGIN, 4, root);
+    await drain(test.pipeline);
+    t.same(await published(test), [2, 4, 5]);
+    t.equal((await getLog(test.pool, test.logId)).frozenAt, null);
+    t.match(
+      test.lines.filter(({ level }) => level === 'warn'),
+      [{ origin: ORIGIN, register: 4, batches: 2, leaves: 5, msg: /sealing them again$/ }],
+    );
+  },
+);
+
+t.test('leaves with another root than the published one freeze the log', async (t) => {
+  const { test } = await fallBehind(t);
+  setEarlierEntry(test.register, ORIGIN, 4, 'ab'.repeat(32));
+  const reason =
+    'the register has a checkpoint of size 4 with another root than the leaves; the database has leaves up to 5 and batches up to 2';
+  t.same(await seal(test), { type: 'giveUp', reason });
+  t.same(await published(test), [2]);
+});
 
 t.test('the first checkpoint, published while another process compares, is no fork', async (t) => {
   const test = await openPipeline(t, []);

@@ -3,12 +3,15 @@
  * database that lacks them was restored from an older backup; signing on from there would fork the log.
  */
 import { createHash } from 'node:crypto';
+import { equalBytes } from '../../../proof/bytes/primitives.js';
 import { verifyNoteSignature } from '../../../proof/log/checkpoint.js';
 import { noteKey, parseNote } from '../../../proof/log/note.js';
 import type { Logger } from '../../core/logger.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
 import { type BatchRow, findStandingBatches } from '../../store/log/batches.js';
+import { readLogSize } from '../../store/log/leaves.js';
 import { freezeLog, type Log } from '../../store/log/logs.js';
+import { extendLog } from '../extend-log.js';
 import { proveConsistency } from '../prove-consistency.js';
 
 /**
@@ -73,11 +76,13 @@ function keyHashOf({ publicKey }: Log): Uint8Array {
 
 /**
  * The result of comparing the tables with the register. `consistent`: they agree with this entry, or nothing was
- * published yet; with the newest batch at that moment. `missing`: unknown, because checkpoints were published and the
+ * published yet; with the newest batch at that moment. `behind`: the tables lack the batch of the entry, and their leaves
+ * give its root, as after a failover to a standby that had the leaves and not yet the batch. `missing`: unknown, because checkpoints were published and the
  * register has no entry, cannot be read, or holds the entry of another log. `fork`: they contradict each other.
  */
 type Comparison =
   | { state: 'consistent'; entry: RegisterEntry | undefined; newest: BatchRow | undefined }
+  | { state: 'behind'; entry: RegisterEntry; newest: BatchRow | undefined }
   | { state: 'missing'; reason: string }
   | { state: 'fork'; reason: string };
 
@@ -108,17 +113,30 @@ async function compare(sql: Sql, register: Register, log: Log, entry: RegisterEn
     return { state: 'missing', reason: otherInstallationReason(register.location(log.origin), log) };
   }
   const { newest, ofSize } = await findStandingBatches(sql, log.id, entry.size);
-  if (newest === undefined || newest.treeSize < entry.size) {
-    const has = newest?.treeSize ?? 0;
-    return {
-      state: 'fork',
-      reason: `the register has a checkpoint of size ${entry.size}, the database ends at ${has}`,
-    };
-  }
+  if (newest === undefined || newest.treeSize < entry.size) return compareLeaves(sql, log, entry, newest);
   if (ofSize === undefined || Buffer.compare(ofSize.rootHash, entry.rootHash) !== 0) {
     return { state: 'fork', reason: `the register has another root at size ${entry.size} than the database` };
   }
   return { state: 'consistent', entry, newest };
+}
+
+/** Compares leaves that are in no batch with an entry beyond the newest one. */
+async function compareLeaves(
+  sql: Sql,
+  log: Log,
+  entry: RegisterEntry,
+  newest: BatchRow | undefined,
+): Promise<Comparison> {
+  const leaves = await readLogSize(sql, log.id);
+  const has = `the database has leaves up to ${leaves} and batches up to ${newest?.treeSize ?? 0}`;
+  if (leaves < entry.size)
+    return { state: 'fork', reason: `the register has a checkpoint of size ${entry.size}, ${has}` };
+  const { rootHash } = await extendLog(sql, log, newest, entry.size);
+  if (equalBytes(rootHash, entry.rootHash)) return { state: 'behind', entry, newest };
+  return {
+    state: 'fork',
+    reason: `the register has a checkpoint of size ${entry.size} with another root than the leaves; ${has}`,
+  };
 }
 
 /** Whether the entry was written by an installation with this log's key. */

@@ -152,6 +152,7 @@ function sharedChecks(
   const ask = shared(() => askAll(serving(), 'reasons'));
   return names.map((name, n) => ({
     ...name,
+    asks: 'the API processes',
     check: async () => {
       const reasons = (await ask()).map((each) => each[n]);
       if (reasons.length === 0) return 'no API process answers';

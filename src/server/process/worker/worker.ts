@@ -86,7 +86,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   const register = monitorWrites(options.register);
   const logKeys = await openLogKeys(config.secrets, hooks);
   const pool = await setUp(options, { register, logKeys }, hooks);
-  const workerId = await beginLife(pool);
+  const workerId = await beginLife(localPool);
   const { webhooks, ...sending } = openWebhooks(options);
   const { exports, ...shipping } = await openExports(options);
   const stopping = new AbortController();
@@ -136,7 +136,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     for (const { stop } of [sending, shipping]) stop();
     await Promise.all([...loops, ...consuming.map((stop) => stop())]);
     await local.idle();
-    await deleteWorker(pool, workerId).catch(() => {});
+    await deleteWorker(localPool, workerId).catch(() => {});
     for (const { close } of [sending, shipping]) await close();
     await jobs.close();
   });
@@ -205,9 +205,9 @@ async function openDatabase(
 }
 
 /** Registers this worker. @returns its id */
-async function beginLife(pool: Pool): Promise<string> {
+async function beginLife(localPool: Pool): Promise<string> {
   const id = ulid();
-  await recordWorker(pool, id);
+  await recordWorker(localPool, id);
   return id;
 }
 

@@ -87,10 +87,11 @@ function openConnections(
   }: { max: number; idle_timeout: number; onclose: () => void; onUnconfirmed: () => void },
 ): Pool {
   const { url, name, statementTimeoutMs, isPatient = false } = options;
+  const sockets = { socket: watchedSockets(isPatient ? undefined : statementTimeoutMs * 1.5) };
   return postgres(url, {
     ...more,
     ...(wantsPrimary(url) && { target_session_attrs: 'primary' as const }),
-    ...(!isPatient && { socket: watchedSockets(statementTimeoutMs * 1.5) }),
+    ...sockets,
     connect_timeout: 5,
     max_lifetime: null,
     backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),

@@ -4,16 +4,16 @@ import { connect, type Socket } from 'node:net';
 type Place = { host: string[]; port: number[]; path: string | false };
 
 /**
- * Creates the driver's sockets, to the host at index `at`. Each is closed after `silenceMs` without traffic. Neither
- * the driver nor the system does so: TCP retransmits to a machine that is gone for a quarter of an hour.
+ * Creates the driver's sockets, to the host at index `at`. Each is closed after `silenceMs` without traffic, unless that is
+ * undefined. Neither the driver nor the system does so: TCP retransmits to a machine that is gone for a quarter of an hour.
  */
-export function watchedSockets(silenceMs: number): (place: Place, at?: number) => Socket {
+export function watchedSockets(silenceMs: number | undefined): (place: Place, at?: number) => Socket {
   return ({ host, port, path }, at = 0) => {
     const name = host[at] ?? '';
     const socket = path === false ? connect(port[at] ?? 0, name) : connect(path);
-    closeWhenSilent(socket, silenceMs);
-    // The driver reads the name in the server's certificate from here.
-    return Object.assign(socket, { host: name });
+    if (silenceMs !== undefined) closeWhenSilent(socket, silenceMs);
+    // The driver reads the name in the server's certificate from here, and what its errors say.
+    return Object.assign(socket, { host: name, port: port[at] });
   };
 }
 

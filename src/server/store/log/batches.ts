@@ -72,6 +72,20 @@ export async function findBatchesBySize(
     JOIN batch b ON b.log_id = p.log_id AND b.tree_size = p.tree_size`;
 }
 
+/**
+ * Returns whether this database holds a batch, by size and root, as durably as what it writes now (`confirm_durable`): a
+ * batch can be seen before the synchronous standby has it.
+ */
+export async function findDurableBatch(
+  sql: Sql,
+  { logId, treeSize, rootHash }: Pick<BatchRow, 'logId' | 'treeSize' | 'rootHash'>,
+): Promise<boolean> {
+  const rows = await sql`
+    SELECT confirm_durable() FROM batch
+    WHERE log_id = ${logId} AND tree_size = ${treeSize} AND root_hash = ${rootHash}`;
+  return rows.length > 0;
+}
+
 /** A sealed batch and the tiles that its tree has added or extended. */
 type NewBatch = Pick<BatchRow, 'logId' | 'treeSize' | 'id' | 'firstIndex' | 'rootHash' | 'note'> & {
   environment: number;
