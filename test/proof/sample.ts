@@ -12,7 +12,8 @@ import {
   prepareBatch,
   type WitnessParts,
 } from '../../src/proof/bundle/bundle.js';
-import { toHex, utf8 } from '../../src/proof/bytes/encoding.js';
+import type { SigstoreBundle } from '../../src/proof/bundle/sigstore-bundle.js';
+import { fromUtf8, toBase64, toHex, utf8 } from '../../src/proof/bytes/encoding.js';
 import { jcsBytes } from '../../src/proof/bytes/jcs.js';
 import { ed25519Spki, sha256 } from '../../src/proof/bytes/primitives.js';
 import { parseCheckpoint } from '../../src/proof/log/checkpoint.js';
@@ -21,10 +22,12 @@ import { signLogCheckpoint } from '../../src/proof/log/log-signature.js';
 import { leafHash } from '../../src/proof/log/merkle.js';
 import {
   COSIGNATURE_V1_KEY,
+  encodeNote,
   encodeSignatureLine,
   encodeVerifierKey,
   ML_DSA_44_NOTE_KEY,
   noteKey,
+  parseNote,
 } from '../../src/proof/log/note.js';
 import { extendTiles, readFrom } from '../../src/proof/log/tile.js';
 import { inclusionProof } from '../../src/proof/log/tile-proof.js';
@@ -33,7 +36,7 @@ import { leafOf } from '../../src/proof/statement/leaf.js';
 import {
   metadataCommitment,
   type StatementFields,
-  statementBytes,
+  statementText,
 } from '../../src/proof/statement/statement.js';
 import type { MlDsaKey } from '../../src/server/keys/ml-dsa-key.js';
 import {
@@ -86,6 +89,14 @@ export type Service = {
   /** With a second key it signs twice. */
   cosigner: ReturnType<typeof ed25519> & { name: string; mlDsa?: MlDsaKey };
   authority: TimestampAuthority;
+  /** How what it signs and logs differs from what is known today. */
+  form?: {
+    payloadType?: string;
+    payload?: (statement: string) => string;
+    record?: (record: string) => string;
+    /** Lines after the root of a checkpoint. */
+    lines?: string;
+  };
 };
 
 export async function makeService(dir: string, environment: 'live' | 'test' = 'live'): Promise<Service> {
@@ -144,18 +155,23 @@ export async function makeSamples(
 ): Promise<Sample[]> {
   const attested = subjects.map((subject) => attest(service, subject));
   const leaves = Array.from({ length: LATER_SIZE }, (_, i) => leafHash(utf8(`leaf ${i}`)));
-  for (const { leaf, logIndex } of attested) leaves[logIndex] = leaf.hash;
+  for (const { record, logIndex } of attested) leaves[logIndex] = leafHash(record);
   const sizes = [BATCH.treeSize, ...(witnesses.includes('cosigner') ? [LATER_SIZE] : [])];
   const signCheckpointOf = async (size: number) => {
     const { root, tiles } = extendTiles({ size: 0, tiles: [] }, leaves.slice(0, size));
     const note = await signLogCheckpoint({ origin: service.origin, size, rootHash: root }, service.log);
-    return { note, prove: (index: number) => inclusionProof(index, size, readFrom(tiles)) };
+    return {
+      note,
+      signed: withLines(note, service),
+      prove: (index: number) => inclusionProof(index, size, readFrom(tiles)),
+    };
   };
   const checkpoints = await Promise.all(sizes.map(signCheckpointOf));
   const notes = checkpoints.map(({ note }) => note);
-  const said = await Promise.all(witnesses.map((witness) => ask(witness, service, notes)));
+  const signed = checkpoints.map((checkpoint) => checkpoint.signed);
+  const said = await Promise.all(witnesses.map((witness) => ask(witness, service, signed)));
   const batch = prepareBatch({ batch: BATCH, logKey: service.log.publicKey, notes, witnesses: said });
-  return attested.map(({ statement, salt, leaf, logIndex }) => {
+  return attested.map(({ statement, salt, leaf, logIndex, payload, record }) => {
     const bundle = assembleBundle(batch, {
       statement,
       signature: leaf.signature,
@@ -163,8 +179,32 @@ export async function makeSamples(
       logIndex,
       inclusionProofs: checkpoints.map(({ prove }) => prove(logIndex)),
     });
+    if (service.form !== undefined) setForm(bundle, service.form, { payload, record, signed });
     return { service, statement, salt, bundle };
   });
+}
+
+function withLines(note: string, { form, log, origin }: Service): string {
+  if (form?.lines === undefined) return note;
+  const text = `${parseNote(note).text}${form.lines}`;
+  const { name, keyId } = noteKey(origin, log.publicKey);
+  return encodeNote({ text, signatures: [{ name, keyId, signature: log.sign(utf8(text)) }] });
+}
+
+/** Puts what was signed and logged into a bundle, in place of what is known of it today. */
+function setForm(
+  { sigstoreBundle, checkpoints, submission }: ProofBundle,
+  { payloadType }: NonNullable<Service['form']>,
+  { payload, record, signed }: { payload: Uint8Array; record: Uint8Array; signed: readonly string[] },
+): void {
+  const { dsseEnvelope, verificationMaterial } = sigstoreBundle as unknown as SigstoreBundle;
+  const [entry] = verificationMaterial.tlogEntries;
+  const { kind, apiVersion } = JSON.parse(fromUtf8(record));
+  Object.assign(dsseEnvelope, { payload: toBase64(payload), ...(payloadType && { payloadType }) });
+  Object.assign(entry!, { canonicalizedBody: toBase64(record), kindVersion: { kind, version: apiVersion } });
+  Object.assign(entry!.inclusionProof.checkpoint, { envelope: signed[0] });
+  for (const [i, note] of signed.entries()) Object.assign(checkpoints[i]!, { note });
+  Object.assign(submission!, { leafSha256: toHex(leafHash(record)) });
 }
 
 function attest(service: Service, subject: Subject) {
@@ -179,13 +219,12 @@ function attest(service: Service, subject: Subject) {
     schema: metadata.schema,
     commitment: metadataCommitment(salt, jcsBytes(metadata)),
   };
-  const signed = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statementBytes(statement));
-  return {
-    salt,
-    statement,
-    logIndex,
-    leaf: leafOf(signed, service.dsse.sign(signed), service.dsse.publicKey),
-  };
+  const { form = {}, dsse } = service;
+  const payload = utf8(form.payload?.(statementText(statement)) ?? statementText(statement));
+  const signed = preAuthEncoding(form.payloadType ?? IN_TOTO_PAYLOAD_TYPE, payload);
+  const leaf = leafOf(signed, dsse.sign(signed), dsse.publicKey);
+  const record = form.record ? utf8(form.record(fromUtf8(leaf.record))) : leaf.record;
+  return { salt, statement, logIndex, leaf, payload, record };
 }
 
 async function ask(
@@ -194,7 +233,7 @@ async function ask(
   notes: readonly string[],
 ): Promise<WitnessParts> {
   const [first = '', later = ''] = notes;
-  const body = parseCheckpoint(first).note.text;
+  const body = parseNote(first).text;
   const base = { treeSize: BATCH.treeSize, detail: {}, landedAt: NOW };
   switch (witness) {
     case 'log':

@@ -8,6 +8,7 @@ import t, { type Test } from 'tap';
 import { makeProject } from '../../src/server/process/first-keys.js';
 import { ARTIFACT } from '../proof/sample.js';
 import { CHANGES } from '../proof/verify/changes.js';
+import { futureBundles } from '../proof/verify/future.js';
 import { changed, failures, good, other, rootsOf, trustRoots, verify } from '../proof/verifying.js';
 import { startApp } from '../support/app.js';
 import { findUnspoken, readAnnouncements } from '../support/calling/accessibility.js';
@@ -33,6 +34,11 @@ import { testServing } from './verify-page-served.js';
 /** Where pictures are written to, if anywhere: `PICTURES=DIR npm run test:one -- test/web/verify-page.test.ts`. */
 const PICTURES = process.env.PICTURES;
 const WORDS = { passed: 'Passed', failed: 'Failed', not_checked: 'Not checked' };
+const HEADLINES = {
+  verified: 'Verified',
+  not_verified: 'Not verified',
+  could_not_check: 'Not fully checked',
+};
 const MAX_FILE_BYTES = 150 * 1024;
 
 /** What strangers would like browsers to run, or readers to misread. */
@@ -167,6 +173,13 @@ t.test(
           await page.getByText(/not the one in the checkpoint|is not the length/).waitFor();
       }
       await assertWellMade(t, page, 'changed');
+      for (const { what, verdict, bundle } of await futureBundles()) {
+        const expected = await verify(bundle);
+        await replaceBundle(page, { name: what, content: bundle });
+        const { headline, summary } = await readVerdict(page, what);
+        t.strictSame([headline, summary], [HEADLINES[verdict], expected.summary], what);
+      }
+      await assertWellMade(t, page, 'future');
       await replaceBundle(page, { name: 'good.json', content: good });
       await choose(page, 'Use my own copy…', { name: 'others.json', content: rootsOf(other.service) });
       await page.getByText('your own trust roots, others.json').waitFor();

@@ -40,6 +40,18 @@ export function decodeEvmEvidence(bytes: Uint8Array): EvmEvidence {
   return evidence;
 }
 
+/** The members of {@link evmDetail}. */
+export const EVM_DETAIL_MEMBERS: readonly string[] = [
+  'block_hash',
+  'block_number',
+  'block_time',
+  'chain_id',
+  'contract',
+  'log_index',
+  'method',
+  'transaction_hash',
+];
+
 /** Readable form of evidence: `detail` in batches and bundles. */
 export function evmDetail(evidence: EvmEvidence): JsonObject {
   const { digest: _, block_timestamp: __, ...members } = membersOf(evidence);

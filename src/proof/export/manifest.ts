@@ -47,6 +47,12 @@ export function manifestEnvelope(statement: Uint8Array, signature: Uint8Array): 
   return utf8(JSON.stringify(dsseEnvelope(statement, signature)));
 }
 
+/** The same as it was written before signatures had an empty `keyid`. */
+export function earlierManifestEnvelope(statement: Uint8Array, signature: Uint8Array): Uint8Array {
+  const envelope = dsseEnvelope(statement, signature);
+  return utf8(JSON.stringify({ ...envelope, signatures: envelope.signatures.map(({ sig }) => ({ sig })) }));
+}
+
 function predicateObject(object: ManifestObject): object {
   return {
     batch_id: object.batchId,

@@ -4,7 +4,12 @@ import { fromBase64, fromUtf8, utf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { equalBytes } from '../bytes/primitives.js';
 import { IN_TOTO_PAYLOAD_TYPE } from '../statement/dsse.js';
-import { MANIFEST_PREDICATE_TYPE, manifestEnvelope, manifestStatement } from './manifest.js';
+import {
+  earlierManifestEnvelope,
+  MANIFEST_PREDICATE_TYPE,
+  manifestEnvelope,
+  manifestStatement,
+} from './manifest.js';
 import type { ManifestFields, ManifestLog, ManifestObject } from './manifest-fields.js';
 
 /** Maximum length of a manifest: a day with a batch each second has one of about 45 MiB. */
@@ -31,7 +36,8 @@ export function readManifest(bytes: Uint8Array): SignedManifest {
   const [first] = arrayOf(signatures);
   const statement = fromBase64(textOf(payload));
   const signature = fromBase64(textOf(objectOf(first).sig));
-  if (!equalBytes(manifestEnvelope(statement, signature), utf8(text))) {
+  const forms = [manifestEnvelope, earlierManifestEnvelope];
+  if (!forms.some((form) => equalBytes(form(statement, signature), utf8(text)))) {
     throw new FormatError('a manifest is not canonical, or has unknown members or several signatures');
   }
   return { fields: parseManifestStatement(statement), statement, signature };

@@ -11,6 +11,7 @@
  * - `message_digest`: the TSTInfo does not match the signed digest
  * - `signer_missing`: the token brings certificates, but not the one its signer identifier names
  * - `signer_untrusted`: the signer is not the leaf of a trusted chain
+ * - `signer_mismatch`: the signer has issuer and serial number of a trusted chain's leaf, but another certificate
  * - `chain_order`: a trusted chain is not in order, leaf first, each issued by the next
  * - `ess_missing`, `ess_mismatch`: no ESSCertID(v2), or one of another certificate
  * - `eku_missing`, `eku_not_critical`, `eku_extra`: extended key usage is not the critical, sole id-kp-timeStamping
@@ -37,6 +38,7 @@ export type TimestampErrorCode =
   | 'message_digest'
   | 'signer_missing'
   | 'signer_untrusted'
+  | 'signer_mismatch'
   | 'chain_order'
   | 'ess_missing'
   | 'ess_mismatch'

@@ -24,7 +24,8 @@ export function signerCandidates(token: Token, others: readonly Uint8Array[]): C
   return named;
 }
 
-function isNamedBy(sid: SignerId, certificate: Certificate): boolean {
+/** Whether the signer identifier names this certificate. */
+export function isNamedBy(sid: SignerId, certificate: Certificate): boolean {
   if ('issuer' in sid) {
     const serial = integerOctets(sid.serialNode, 'serialNumber');
     return equalBytes(sid.issuer, certificate.issuer.raw) && equalBytes(serial, certificate.serial);

@@ -7,12 +7,12 @@ import { toHex } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { equalBytes } from '../bytes/primitives.js';
 import { digest, hashName, isHash, SHA256_OID, verifySignature } from './algorithm.js';
-import type { Certificate } from './certificate.js';
+import { type Certificate, parseCertificate } from './certificate.js';
 import { checkChain } from './chain.js';
 import { TimestampError } from './error.js';
 import { nameText } from './name.js';
 import { checkEssCertificate, checkSignedContent, readSignedAttributes } from './signed-attributes.js';
-import { checkUsage, signerCandidates } from './signer.js';
+import { checkUsage, isNamedBy, signerCandidates } from './signer.js';
 import { parseResponse, type Token } from './token.js';
 import type { TstInfo } from './tst-info.js';
 
@@ -56,6 +56,8 @@ export async function verifyTimestamp(expected: TimestampExpectation): Promise<V
     await checkImprint(token.tstInfo, expected.stamped);
     checkTstInfo(token.tstInfo, expected);
     const signer = await checkSigner(token, expected.chains);
+    // Only of what an authority has signed: anything else was changed.
+    checkKnown(token.tstInfo, expected.stamped);
     const { genTime, latest, serial, policyOid } = token.tstInfo;
     return { genTime, latest, serial: hexOf(serial), policyOid, subject: nameText(signer.subject) };
   } catch (error) {
@@ -66,9 +68,7 @@ export async function verifyTimestamp(expected: TimestampExpectation): Promise<V
 
 async function checkImprint({ imprint }: TstInfo, stamped: TimestampExpectation['stamped']): Promise<void> {
   const { hashOid } = imprint;
-  if (hashOid !== SHA256_OID && ('digest' in stamped || !isHash(hashOid))) {
-    throw new TimestampError('imprint_algorithm', `the imprint's algorithm is ${hashOid}, not SHA-256`);
-  }
+  if (!isKnownImprint(hashOid, stamped)) return;
   const wanted = 'digest' in stamped ? stamped.digest : await digest(hashName(hashOid), stamped.message);
   if (imprint.digest.length !== wanted.length || (hashOid === SHA256_OID && wanted.length !== 32)) {
     throw new TimestampError(
@@ -81,13 +81,25 @@ async function checkImprint({ imprint }: TstInfo, stamped: TimestampExpectation[
   }
 }
 
-function checkTstInfo({ nonce, policyOid, extensions }: TstInfo, expected: TimestampExpectation): void {
+function isKnownImprint(hashOid: string, stamped: TimestampExpectation['stamped']): boolean {
+  return hashOid === SHA256_OID || ('message' in stamped && isHash(hashOid));
+}
+
+function checkTstInfo({ nonce, policyOid }: TstInfo, expected: TimestampExpectation): void {
   if (expected.nonce !== undefined) checkNonce(nonce, expected.nonce);
   if (expected.policyOid !== undefined && policyOid !== expected.policyOid) {
     throw new TimestampError(
       'policy_mismatch',
       `the stamp is under policy ${policyOid}, not ${expected.policyOid}`,
     );
+  }
+}
+
+/** Refuses what this version does not understand. */
+function checkKnown({ imprint, extensions }: TstInfo, stamped: TimestampExpectation['stamped']): void {
+  const { hashOid } = imprint;
+  if (!isKnownImprint(hashOid, stamped)) {
+    throw new TimestampError('imprint_algorithm', `the imprint's algorithm is ${hashOid}, not SHA-256`);
   }
   const critical = extensions.find((extension) => extension.critical);
   if (critical !== undefined) {
@@ -118,7 +130,7 @@ async function checkSigner(token: Token, chains: TimestampExpectation['chains'])
   const leaves = chains.flatMap((chain) => chain.slice(0, 1));
   const candidates = signerCandidates(token, leaves);
   const signer = candidates.find(({ raw }) => leaves.some((leaf) => equalBytes(leaf, raw)));
-  if (signer === undefined) throw untrusted(candidates, chains);
+  if (signer === undefined) throw untrusted(token, candidates, chains);
   await checkEssCertificate(attributes, signer);
   checkUsage(signer);
   const signed = signerInfo.signedAttributes.raw;
@@ -133,10 +145,18 @@ async function checkSigner(token: Token, chains: TimestampExpectation['chains'])
 }
 
 function untrusted(
+  token: Token,
   candidates: readonly Certificate[],
   chains: TimestampExpectation['chains'],
 ): TimestampError {
   const isInside = chains.flat().some((trusted) => candidates.some(({ raw }) => equalBytes(raw, trusted)));
+  const isNamed = chains.some(
+    ([leaf]) => leaf !== undefined && isNamedBy(token.signer.sid, parseCertificate(leaf)),
+  );
+  if (isNamed && !isInside) {
+    const message = "the signer's certificate has issuer and serial number of a trusted one, and is not it";
+    return new TimestampError('signer_mismatch', message);
+  }
   return isInside
     ? new TimestampError(
         'chain_order',

@@ -6,13 +6,14 @@ import { sha256 } from '../bytes/primitives.js';
 export const IN_TOTO_PAYLOAD_TYPE = 'application/vnd.in-toto+json';
 
 /**
- * A DSSE envelope in JSON, as Sigstore bundles hold it; `payload` and `sig` are base64. Without a `keyid`:
- * go-securesystemslib (cosign, sigstore-go) skips signatures with a key id of another form.
+ * A DSSE envelope in JSON, as Sigstore bundles hold it; `payload` and `sig` are base64. `keyid` is empty: Python's
+ * securesystemslib reads no envelope without the member, and Go's (cosign, sigstore-go) skips signatures with a key id of
+ * another form than its own.
  */
 export type DsseEnvelope = {
   readonly payload: string;
   readonly payloadType: string;
-  readonly signatures: { readonly sig: string }[];
+  readonly signatures: { readonly keyid: ''; readonly sig: string }[];
 };
 
 /** The bytes that are signed of an in-toto statement, up to the statement's length. */
@@ -34,6 +35,6 @@ export function dsseEnvelope(statement: Uint8Array, signature: Uint8Array): Dsse
   return {
     payload: toBase64(statement),
     payloadType: IN_TOTO_PAYLOAD_TYPE,
-    signatures: [{ sig: toBase64(signature) }],
+    signatures: [{ keyid: '', sig: toBase64(signature) }],
   };
 }

@@ -55,6 +55,16 @@ export function parseLeafRecord(record: Uint8Array): LeafFields {
   };
 }
 
+/** Kind and version of the entry that a record says it is; undefined if it says none. */
+export function recordKind(record: Uint8Array): { kind: string; version: string } | undefined {
+  try {
+    const { kind, apiVersion: version } = JSON.parse(fromUtf8(record));
+    return typeof kind === 'string' && typeof version === 'string' ? { kind, version } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** A submission's leaf: the signed bytes, the log's record, and the record's hash. */
 export interface Leaf {
   readonly signature: Uint8Array;
@@ -62,9 +72,14 @@ export interface Leaf {
   readonly hash: Uint8Array;
 }
 
-/** The leaf of a signed statement. */
-export function rebuildLeaf(statement: Uint8Array, signature: Uint8Array, publicKey: Uint8Array): Leaf {
-  return leafOf(preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement), signature, publicKey);
+/** The leaf of a signed statement, or of a payload of another type. */
+export function rebuildLeaf(
+  payload: Uint8Array,
+  signature: Uint8Array,
+  publicKey: Uint8Array,
+  payloadType = IN_TOTO_PAYLOAD_TYPE,
+): Leaf {
+  return leafOf(preAuthEncoding(payloadType, payload), signature, publicKey);
 }
 
 /** The leaf of signed bytes: a statement's pre-authentication encoding. */

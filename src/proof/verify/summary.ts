@@ -1,16 +1,18 @@
 import type { StatementFields } from '../statement/statement.js';
 import { instantText } from './instant.js';
 import type { Step } from './report.js';
-import type { WitnessFinding } from './steps/witness-step.js';
+
+/** Who may vouch for a time. */
+type Voucher = { readonly name: string; readonly time?: Date; readonly operator?: string };
 
 /** One sentence: the proven facts, or the first reason why there are none. */
 export function summarize(
   verdict: 'verified' | 'not_verified' | 'could_not_check',
   steps: readonly Step[],
-  witnesses: readonly WitnessFinding[],
+  vouchers: readonly Voucher[],
   proven: { readonly statement?: StatementFields; readonly existedBy?: Date },
 ): string {
-  if (verdict === 'verified' && proven.statement) return proof(proven.statement, witnesses, proven.existedBy);
+  if (verdict === 'verified' && proven.statement) return proof(proven.statement, vouchers, proven.existedBy);
   const status = verdict === 'not_verified' ? 'failed' : 'not_checked';
   const reason = steps.find((step) => step.status === status);
   const opening = verdict === 'not_verified' ? 'Not verified' : 'Could not be checked';
@@ -19,16 +21,16 @@ export function summarize(
 
 function proof(
   { submissionId, environment, project }: StatementFields,
-  witnesses: readonly WitnessFinding[],
+  vouchers: readonly Voucher[],
   existedBy: Date | undefined,
 ): string {
   const id = `${submissionId}${environment === 'test' ? ' (test)' : ''}`;
   const what = `This artifact was attested under ${id} by the project ${project}`;
   if (existedBy === undefined) return `${what}; no witness says when.`;
-  const names = witnesses.filter(({ time }) => time?.getTime() === existedBy.getTime()).map(nameOf);
+  const names = vouchers.filter(({ time }) => time?.getTime() === existedBy.getTime()).map(nameOf);
   return `${what} and existed no later than ${instantText(existedBy)} according to ${names.join(' and ')}.`;
 }
 
-function nameOf({ name, operator }: WitnessFinding): string {
+function nameOf({ name, operator }: Voucher): string {
   return operator === 'self' ? `${name} (the operator’s own clock)` : name;
 }

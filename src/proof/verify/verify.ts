@@ -3,31 +3,18 @@
  * nodes of chains are parameters, and nothing in the bundle is trusted.
  */
 import type { EnvironmentName } from '../../protocol/environment.js';
-import { leafHash } from '../log/merkle.js';
 import type { StatementFields } from '../statement/statement.js';
 import type { EvidenceSources, Finding } from './evidence/evidence.js';
-import { createMemo, type Memo } from './memo.js';
-import type { ParsedBundle } from './read/parsed-bundle.js';
+import { createMemo } from './memo.js';
 import { type ReadBundle, readBundle } from './read/read-bundle.js';
-import {
-  type Check,
-  failed,
-  missing,
-  notChecked,
-  passed,
-  STEP_NAMES,
-  type Step,
-  type StepName,
-  step,
-} from './report.js';
-import { type CheckpointChecks, checkCheckpoints, checkInclusion, checkLogEnd } from './steps/log-steps.js';
-import { checkPolicies, findPolicies, type Policy } from './steps/policy-step.js';
-import { checkLeaf, checkSignature } from './steps/signature-step.js';
-import { type Asked, checkStatement, remarkSubmittedAt } from './steps/statement-step.js';
-import { checkWitnesses, type WitnessFinding } from './steps/witness-step.js';
+import { failed, missing, STEP_NAMES, type Step, type StepName, step } from './report.js';
+import type { CheckpointChecks } from './steps/log-steps.js';
+import type { Policy } from './steps/policy-step.js';
+import type { Asked } from './steps/statement-step.js';
+import type { WitnessFinding } from './steps/witness-step.js';
 import { summarize } from './summary.js';
-import { readTrust, type Trust } from './trust.js';
-import { checkReceipt } from './verify-receipt.js';
+import { readTrust } from './trust.js';
+import { type Findings, type Question, verifyParsedBundle, WELL_FORMED } from './verify-parsed.js';
 
 /** The trust of a verification of bundles. */
 export type TrustOptions = EvidenceSources & {
@@ -75,7 +62,7 @@ export async function verifyBundle(bundle: unknown, options: VerifyOptions): Pro
   try {
     return await createBundleVerifier(options)(readBundle(bundle), options);
   } catch {
-    return report([], [], {}, 'the verification itself failed');
+    return report({ steps: [] }, 'the verification itself failed');
   }
 }
 
@@ -103,109 +90,50 @@ export function createBundleVerifier(options: TrustOptions): BundleVerifier {
 /** In characters of keys. A time stamp and its checkpoint have about 10,000. */
 const MAX_MEMO = 4 * 1024 * 1024;
 
-type Options = Asked & {
-  readonly receipt?: Uint8Array | undefined;
-  readonly now: Date;
-  readonly policy: Policy | undefined;
-  readonly sources: EvidenceSources;
-  readonly checkpoints: Memo<CheckpointChecks>;
-  readonly witnesses: Memo<Finding>;
-};
-
 async function verify(
   read: ReadBundle,
   roots: ReturnType<typeof readTrust>,
-  options: Options,
+  options: Question,
 ): Promise<Verification> {
-  if (read.otherVersion !== undefined) {
-    const reason = `a bundle of media type ${read.otherVersion} takes another version of this verifier`;
-    return report([step('shape', [missing('shape.other_version', reason)])], [], {}, reason);
+  if (read.uncheckable !== undefined) {
+    const shape = step('shape', [missing('shape.other_version', read.uncheckable)]);
+    return report({ steps: [shape] }, read.uncheckable);
   }
   if (read.parsed === undefined) {
     const checks = read.problems.map(({ path, message }) =>
       failed('shape.invalid', `${path || 'the bundle'} ${message}`, path),
     );
-    return report([step('shape', checks)], [], {}, 'the bundle cannot be read');
+    return report({ steps: [step('shape', checks)] }, 'the bundle cannot be read');
   }
   if (roots.trust === undefined) {
     const shape = step('shape', [WELL_FORMED]);
     const wrong = roots.problems
       .map(({ path, message }) => `${path || 'the document'} ${message}`)
       .join('; ');
-    return report([shape], [], {}, `the trust roots cannot be read: ${wrong}`);
+    return report({ steps: [shape] }, `the trust roots cannot be read: ${wrong}`);
   }
-  return verifyParsedBundle(read.parsed, roots.trust, options);
-}
-
-const NO_WITNESS: Check = notChecked('witness.none', 'no witness is in the bundle');
-const WELL_FORMED: Check = passed('shape.valid', 'the bundle is well-formed');
-
-async function verifyParsedBundle(
-  parsed: ParsedBundle,
-  trust: Trust,
-  options: Options,
-): Promise<Verification> {
-  const { environment, now } = options;
-  const { checks, statement } = checkStatement(parsed, options);
-  const inclusion = step('inclusion', [
-    ...checkInclusion(parsed),
-    ...(await checkBesideBundle(parsed, trust, options)),
-  ]);
-  const signed = await checkCheckpoints(parsed, { trust, environment, memo: options.checkpoints });
-  const { sources, witnesses: memo } = options;
-  const witnesses = await checkWitnesses(parsed, { trust, sources, memo }, signed.signedSizes);
-  const existedBy = earliest(witnesses);
-  const checkpoint = step('checkpoint', [...signed.checks, ...checkLogEnd(parsed, trust, existedBy)]);
-  const policies = options.policy ? [options.policy] : findPolicies(trust, environment, existedBy);
-  const steps = [
-    step('shape', [WELL_FORMED]),
-    step('statement', [...checks, ...remarkSubmittedAt(statement, existedBy)]),
-    step('signature', await checkSignature(parsed, trust, { environment, now, existedBy })),
-    step('leaf', checkLeaf(parsed, trust)),
-    inclusion,
-    checkpoint,
-    step('witnesses', witnesses.length > 0 ? witnesses : [NO_WITNESS]),
-    step('policy', checkPolicies(policies, parsed, witnesses, [inclusion, checkpoint])),
-  ];
-  return report(steps, witnesses, { ...(statement && { statement }), ...(existedBy && { existedBy }) });
-}
-
-async function checkBesideBundle(
-  { entry, submission }: ParsedBundle,
-  trust: Trust,
-  { receipt, environment, now }: Options,
-): Promise<Check[]> {
-  if (receipt === undefined) return [];
-  const asked = { leafHash: leafHash(entry.body), submissionId: submission.id, environment, now };
-  return [(await checkReceipt(receipt, trust, asked)).check];
+  return report(await verifyParsedBundle(read.parsed, roots.trust, options));
 }
 
 /** Completes the report: steps that were not reached are `not_checked` for the given reason. */
-function report(
-  made: readonly Step[],
-  witnesses: readonly WitnessFinding[],
-  proven: Pick<Verification, 'statement' | 'existedBy'>,
-  reason = '',
-): Verification {
-  const byName = new Map<StepName, Step>(made.map((one) => [one.name, one]));
+function report(found: Partial<Findings> & Pick<Findings, 'steps'>, reason = ''): Verification {
+  const { witnesses = [], stamps = [], ignored = [], statement, existedBy } = found;
+  const byName = new Map<StepName, Step>(found.steps.map((one) => [one.name, one]));
   const steps = STEP_NAMES.map(
     (name) => byName.get(name) ?? step(name, [missing(`${name}.not_checked`, reason)]),
   );
   const verdict = verdictOf(steps);
+  const proven = { ...(statement && { statement }), ...(existedBy && { existedBy }) };
   const unproven = [
     '/submission/submitted_at',
     '/batch/id',
     '/batch/first_index',
     ...witnesses.flatMap(unprovenOf),
+    ...stamps.filter(({ time }) => time === undefined).map(({ path }) => path),
+    ...ignored,
   ];
-  return {
-    verdict,
-    summary: summarize(verdict, steps, witnesses, proven),
-    steps,
-    witnesses,
-    ...proven,
-    unproven,
-  };
+  const summary = summarize(verdict, steps, [...witnesses, ...stamps], proven);
+  return { verdict, summary, steps, witnesses, ...proven, unproven };
 }
 
 function verdictOf(steps: readonly Step[]): Verdict {
@@ -217,9 +145,4 @@ function verdictOf(steps: readonly Step[]): Verdict {
 /** Unproven members of one witness: all of them if it was not checked. */
 function unprovenOf({ status }: WitnessFinding, i: number): string[] {
   return status === 'not_checked' ? [`/witnesses/${i}`] : [`/witnesses/${i}/landed_at`];
-}
-
-function earliest(witnesses: readonly WitnessFinding[]): Date | undefined {
-  const times = witnesses.flatMap(({ time }) => (time === undefined ? [] : [time.getTime()]));
-  return times.length === 0 ? undefined : new Date(Math.min(...times));
 }

@@ -10,6 +10,7 @@ import { sha256 } from '../../../src/proof/bytes/primitives.js';
 import { createApiKey } from '../../../src/server/keys/api-key.js';
 import { restJson } from '../../proof/rest-json.js';
 import { ARTIFACT, METADATA, makeSample, makeService, PROJECT, SUBMISSION_ID } from '../../proof/sample.js';
+import { futureBundles } from '../../proof/verify/future.js';
 import { changed, good, rootsOf, STEPS, sample, trustRoots } from '../../proof/verifying.js';
 import { runHere, runProcess } from '../../support/calling/run-cli.js';
 import { listen } from '../../support/servers/rpc-server.js';
@@ -49,6 +50,15 @@ t.test('a valid bundle ends with exit code 0, the result of each step and a summ
     lines.at(-2),
     new RegExp(`^This artifact was attested under ${SUBMISSION_ID} by the project ${PROJECT} and existed no`),
   );
+});
+
+t.test('a bundle of tomorrow ends with exit code 0 or 2, and what is not known is named', async (t) => {
+  const codes = { verified: 0, not_verified: 1, could_not_check: 2 };
+  for (const [i, { what, verdict, says, bundle }] of (await futureBundles()).entries()) {
+    const { args } = folder(t, { 'bundle.json': JSON.stringify(bundle) });
+    const run = i === 0 ? runProcess : runHere;
+    t.match(await run(args), { code: codes[verdict], stdout: says }, what);
+  }
 });
 
 t.test('--project requires an attestation of that project', async (t) => {

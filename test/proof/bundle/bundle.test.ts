@@ -126,14 +126,16 @@ t.test(
   },
 );
 
-t.test('the envelope is one that go-securesystemslib looks at', async (t) => {
+t.test('the envelope is one that securesystemslib reads, in Go and in Python', async (t) => {
   const { dsseEnvelope, verificationMaterial } = sigstore;
   t.strictSame(Object.keys(dsseEnvelope).sort(), ['payload', 'payloadType', 'signatures']);
   t.equal(dsseEnvelope.payloadType, 'application/vnd.in-toto+json');
   t.equal(dsseEnvelope.signatures.length, 1, 'cosign takes exactly one');
   for (const signature of dsseEnvelope.signatures) {
     // Its DSSE verifier passes over a signature whose key id is neither empty nor `SHA256:` and the key's fingerprint.
-    t.strictSame(Object.keys(signature), ['sig']);
+    // Python's securesystemslib throws without the member.
+    t.equal(signature.keyid, '');
+    t.strictSame(Object.keys(signature), ['keyid', 'sig']);
     const payload = Buffer.from(dsseEnvelope.payload, 'base64');
     t.equal(payload.toString('base64'), dsseEnvelope.payload, 'standard base64 with padding');
     const sig = Buffer.from(signature.sig, 'base64');

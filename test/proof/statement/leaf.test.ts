@@ -152,7 +152,7 @@ t.test('DSSE signs type and payload with their lengths in bytes', async (t) => {
   t.strictSame(dsseEnvelope(utf8('{}'), Uint8Array.of(1, 2)), {
     payload: 'e30=',
     payloadType: 'application/vnd.in-toto+json',
-    signatures: [{ sig: 'AQI=' }],
+    signatures: [{ keyid: '', sig: 'AQI=' }],
   });
   t.equal(dsseKeyHint(spki), createHash('sha256').update(spki).digest('base64'));
 });

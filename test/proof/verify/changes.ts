@@ -74,7 +74,6 @@ export const CHANGES: readonly [code: string, change: (bundle: Bundle) => unknow
     'witness.detail_mismatch',
     (b) => Object.assign(b.witnesses[1]!.detail, { gen_time: '2024-06-07T12:00:01.000Z' }),
   ],
-  ['witness.detail_mismatch', (b) => Object.assign(b.witnesses[1]!.detail, { note: 'more' })],
   ['witness.malformed', (b) => Object.assign(b.witnesses[1]!.detail, { nonce: 'zz' })],
   [
     'witness.not_in_note',

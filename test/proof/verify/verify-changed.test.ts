@@ -34,8 +34,8 @@ t.test('a bundle of another version with any content cannot be checked', async (
 t.test('a misshapen bundle is rejected with every wrong member named', async (t) => {
   const result = await verify(
     changed((b) => {
-      Object.assign(b, { media_type: 'x', extra: 1 });
-      Object.assign(b.submission, { id: 'sub_1', leaf_sha256: 'AB', environment: 'prod' });
+      Object.assign(b, { media_type: 'x' });
+      Object.assign(b.submission, { id: 'sub_1', leaf_sha256: 'AB', environment: [] });
       Object.assign(b.checkpoints[0]!, { tree_size: '01' });
       b.checkpoints[1]!.inclusion_proof[0] = 'AB==';
       Object.assign(b.witnesses[0]!, { kind: 3, landed_at: 'yesterday', evidence: 7 });
@@ -47,7 +47,6 @@ t.test('a misshapen bundle is rejected with every wrong member named', async (t)
     [
       '/checkpoints/0/tree_size',
       '/checkpoints/1/inclusion_proof/0',
-      '/extra',
       '/submission/environment',
       '/witnesses/0/evidence',
       '/witnesses/0/kind',
@@ -60,7 +59,7 @@ t.test('a misshapen bundle is rejected with every wrong member named', async (t)
       Object.assign(b, { media_type: 'x' });
       Object.assign(b.submission, { id: 'sub_1', leaf_sha256: 'AB' });
       Object.assign(b.batch, { root_hash: '00'.repeat(32), first_index: 1000 });
-      Object.assign(b.sigstore_bundle, { mediaType: 'x', extra: {} });
+      Object.assign(b.sigstore_bundle, { mediaType: 'x' });
       b.sigstore_bundle.verificationMaterial.tlogEntries[0]!.inclusionProof.hashes.push('AAAA');
     }),
   );
@@ -70,7 +69,6 @@ t.test('a misshapen bundle is rejected with every wrong member named', async (t)
       '/batch/first_index',
       '/batch/root_hash',
       '/media_type',
-      '/sigstore_bundle/extra',
       '/sigstore_bundle/mediaType',
       `/sigstore_bundle/verificationMaterial/tlogEntries/0/inclusionProof/hashes/${sample.bundle.checkpoints[0]!.inclusionProof.length}`,
       '/submission/id',

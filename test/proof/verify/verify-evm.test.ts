@@ -66,7 +66,6 @@ t.test('evidence that contradicts bundle, trust roots or chain fails', async (t)
     ['witness.not_trusted_then', withChain(), { validTo: at(blockTime - 1) }],
     ['witness.not_trusted_then', withChain(), { validFrom: at(blockTime + 120_000) }],
     ['witness.detail_mismatch', withChain((w) => Object.assign(w.detail, { block_number: 7 }))],
-    ['witness.detail_mismatch', withChain((w) => Object.assign(w.detail, { explorer: 'https://a.example' }))],
     [
       'witness.evm.time',
       withChain((w) => {

@@ -1,6 +1,8 @@
 /** Shared parts of the checks of witness evidence. */
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { BundleWitness } from '../../../../gen/attestation/v1/bundle_pb.js';
+import { type BundleWitness, WitnessKind } from '../../../../gen/attestation/v1/bundle_pb.js';
+import { printablePointerStep } from '../../../protocol/json-pointer.js';
+import { EVM_DETAIL_MEMBERS } from '../../evm/evidence.js';
 import type { JsonRpc } from '../../evm/json-rpc.js';
 import { instantText } from '../instant.js';
 import type { ParsedCheckpoint } from '../read/parsed-bundle.js';
@@ -38,7 +40,7 @@ export function vouched(
   operator?: string,
 ): Finding {
   const { witness } = evidence;
-  if (!agrees(witness.detail, expectedDetail)) return detailMismatch(evidence);
+  if (!agrees(witness, expectedDetail)) return detailMismatch(evidence);
   const check = passed('witness.verified', `${witness.name} vouched no later than ${instantText(time)}`);
   return { check, time, ...(operator !== undefined && { operator }) };
 }
@@ -54,6 +56,11 @@ export function refuted({ witness, path }: Evidence, code: string, message: stri
   return { check: failed(`witness.${code}`, `${witness.name}: ${message}`, `${path}/evidence`) };
 }
 
+/** The result for evidence that only a newer verifier, or newer trust roots, can check: it does not count. */
+export function uncheckable({ witness }: Evidence, code: string, message: string): Finding {
+  return { check: notChecked(`witness.${code}`, `${witness.name}: ${message}`) };
+}
+
 /** The result for a witness that the trust roots do not list, for example a newer one: it does not count. */
 export function unknownWitness({ witness }: Evidence): Finding {
   return { check: notChecked('witness.unknown', `${witness.name} is not in the trust roots`) };
@@ -65,10 +72,27 @@ export function wrongName({ witness, path }: Evidence): Finding {
   return { check: failed('witness.wrong_name', message, `${path}/name`) };
 }
 
-/** Whether `detail`, which proves nothing, has no member that the evidence does not confirm. */
-export function agrees(detail: JsonObject | undefined, expected: JsonObject): boolean {
-  const known = new Map(Object.entries(expected));
-  return Object.entries(detail ?? {}).every(
-    ([member, value]) => known.has(member) && known.get(member) === value,
-  );
+/** The members of `detail` of each kind of witness. */
+const DETAIL: ReadonlyMap<WitnessKind, readonly string[]> = new Map([
+  [WitnessKind.TRANSPARENCY_LOG, ['log_index']],
+  [WitnessKind.LOG_WITNESS, ['cosigned_at']],
+  [WitnessKind.RFC3161, ['policy_oid', 'serial', 'gen_time', 'nonce']],
+  [WitnessKind.OPENTIMESTAMPS, ['status', 'bitcoin_height', 'bitcoin_merkle_root', 'bitcoin_header']],
+  [WitnessKind.EVM, EVM_DETAIL_MEMBERS],
+]);
+
+/** Whether `detail`, which proves nothing, has no known member that the evidence does not confirm. */
+export function agrees({ kind, detail }: BundleWitness, expected: JsonObject): boolean {
+  const confirmed = new Map(Object.entries(expected));
+  const known = Object.entries(detail ?? {}).filter(([member]) => DETAIL.get(kind)?.includes(member));
+  return known.every(([member, value]) => confirmed.has(member) && confirmed.get(member) === value);
+}
+
+/** JSON pointers to the members of `detail` that this version does not know, of the witness at index `i`. */
+export function unknownDetails({ kind, detail }: BundleWitness, i: number): string[] {
+  const known = DETAIL.get(kind);
+  const names = known === undefined ? [] : Object.keys(detail ?? {});
+  return names
+    .filter((name) => !known?.includes(name))
+    .map((name) => `/witnesses/${i}/detail/${printablePointerStep(name)}`);
 }

@@ -13,28 +13,31 @@ import {
 } from '../../log/note.js';
 import { endOfSecond } from '../instant.js';
 import { problemOf } from '../read/read-json.js';
-import { failed, passed } from '../report.js';
+import { type CheckStatus, failed, passed } from '../report.js';
 import { isValidAt, type Trust, type TrustedCosigner } from '../trust.js';
 import {
   agrees,
   type Evidence,
   type Finding,
   refuted,
+  uncheckable,
   unknownWitness,
   vouched,
   wrongName,
 } from './evidence.js';
 
-/** Checks that the log's evidence is this checkpoint. Its signature was verified in step 6 (`isSigned`). */
-export function checkLogEvidence(evidence: Evidence, batch: BundleBatch, isSigned: boolean): Finding {
+/** Checks that the log's evidence is this checkpoint, whose signature step 6 has checked. */
+export function checkLogEvidence(evidence: Evidence, batch: BundleBatch, signed: CheckStatus): Finding {
   const { witness, checkpoint, path } = evidence;
-  const { name, detail } = witness;
+  const { name } = witness;
   if (name !== checkpoint.origin && name !== LOG_WITNESS_NAME) return wrongName(evidence);
-  if (!isSigned) return refuted(evidence, 'not_signed', 'the checkpoint is not signed by a trusted log');
+  if (signed === 'failed') {
+    return refuted(evidence, 'not_signed', 'the checkpoint is not signed by a trusted log');
+  }
   if (!isCopy(witness.evidence, checkpoint.note)) {
     return refuted(evidence, 'not_in_note', 'the evidence is another checkpoint');
   }
-  if (!agrees(detail, { log_index: Number(batch.firstIndex) })) {
+  if (!agrees(witness, { log_index: Number(batch.firstIndex) })) {
     return {
       check: failed(
         'witness.detail_mismatch',
@@ -43,7 +46,9 @@ export function checkLogEvidence(evidence: Evidence, batch: BundleBatch, isSigne
       ),
     };
   }
-  return { check: passed('witness.verified', `${name} signed the checkpoint`) };
+  return signed === 'passed'
+    ? { check: passed('witness.verified', `${name} signed the checkpoint`) }
+    : uncheckable(evidence, 'checkpoint_not_checked', 'its checkpoint could not be checked');
 }
 
 /**
@@ -81,6 +86,9 @@ async function checkLines(
     const seconds = await verifyCosignature(checkpoint.note.text, line, cosigner.key);
     return seconds === undefined ? [] : [{ cosigner, line, seconds }];
   });
+  if (own.length === 0) {
+    return uncheckable(evidence, 'unknown_key', 'it signed with a key that is not in the trust roots');
+  }
   const signed = (await Promise.all(checks)).flat();
   if (signed.length === 0 || signed.length < own.length) {
     return refuted(evidence, 'bad_cosignature', 'the cosignature is not valid');

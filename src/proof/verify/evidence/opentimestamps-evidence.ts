@@ -46,7 +46,7 @@ export function checkOpenTimestamps(
     if (lowest === undefined) return checkPending(evidence, timestamp);
     const carried = findCarriedHeader(evidence, lowest);
     const detail = { ...detailOf(lowest), ...carried?.member };
-    if (!agrees(evidence.witness.detail, detail)) return detailMismatch(evidence);
+    if (!agrees(evidence.witness, detail)) return detailMismatch(evidence);
     const given = attestations.flatMap((attestation) => {
       const header = bitcoinHeaders?.get(attestation.height);
       return header === undefined ? [] : [{ attestation, header }];

@@ -12,20 +12,31 @@ export type ParsedBundle = SignedEntry & {
   readonly batch: BundleBatch;
   readonly checkpoints: readonly ParsedCheckpoint[];
   readonly witnesses: readonly BundleWitness[];
+  /** JSON pointers to members that this version does not know. Nothing is claimed from them. */
+  readonly ignored: readonly string[];
 };
 
-/** A checkpoint, its signed note (`envelope`), and the leaf's inclusion proof. */
+/**
+ * A checkpoint, its signed note (`envelope`), and the leaf's inclusion proof. `hasExtensions`: whether lines that this
+ * version does not know follow the root.
+ */
 export type ParsedCheckpoint = SignedCheckpoint & {
   readonly envelope: string;
+  readonly hasExtensions: boolean;
   readonly inclusionProof: readonly Uint8Array[];
 };
+
+/** A TimeStampResp over the DSSE signature, and its JSON pointer. */
+export type SignatureStamp = { readonly path: string; readonly response: Uint8Array };
 
 /** The signed statement and its log entry: what the Sigstore bundle inside adds to the other members. */
 export type SignedEntry = {
   readonly envelope: {
     readonly payload: Uint8Array;
+    readonly payloadType: string;
     readonly signature: Uint8Array;
     readonly keyHint: string;
+    readonly stamps: readonly SignatureStamp[];
   };
   readonly entry: { readonly logIndex: number; readonly logId: Uint8Array; readonly body: Uint8Array };
 };

@@ -10,12 +10,14 @@ import type { Problem } from '../../../protocol/problem.js';
 import { BUNDLE_MEDIA_TYPE } from '../../bundle/bundle.js';
 import { fromHex, toHex } from '../../bytes/encoding.js';
 import { FormatError } from '../../bytes/format-error.js';
-import { parseCheckpoint } from '../../log/checkpoint.js';
+import { parseExtensibleBody } from '../../log/checkpoint.js';
 import { HASH_BYTES } from '../../log/merkle.js';
+import { parseNote } from '../../log/note.js';
+import { findForeignForm } from './foreign-form.js';
 import { parseJsonText } from './json-text.js';
 import type { ParsedBundle, ParsedCheckpoint } from './parsed-bundle.js';
 import { problemOf, readMessage } from './read-json.js';
-import { readSigstoreBundle } from './read-sigstore.js';
+import { type Findings, readSigstoreBundle } from './read-sigstore.js';
 
 /** Maximum length of a bundle's text, in characters. */
 export const MAX_BUNDLE_CHARACTERS = 4 * 1024 * 1024;
@@ -34,27 +36,27 @@ type Problems = Problem[];
 /** A configured name or a log's origin, in characters that are safe to print. */
 const WITNESS_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}$/;
 
-const VERSIONED_MEDIA_TYPE = /^application\/vnd\.attestation-service\.bundle\.v\d{1,9}\+json$/;
-
-/** `otherVersion` is the media type of a bundle of an unsupported version. */
+/** `uncheckable` says why a bundle takes another version of this verifier. */
 export type ReadBundle =
-  | { parsed: ParsedBundle; problems: []; otherVersion?: never }
-  | { parsed?: never; problems: Problems; otherVersion?: string };
+  | { parsed: ParsedBundle; problems: []; uncheckable?: never }
+  | { parsed?: never; problems: Problems; uncheckable?: string };
 
 /** Parses a bundle given as JSON text, UTF-8 bytes, parsed JSON or a message. Returns its parts or all problems. */
 export function readBundle(input: unknown): ReadBundle {
   const { json, problem } = jsonOf(input);
   if (problem !== undefined) return { problems: [{ path: '', message: problem }] };
-  const otherVersion = findOtherVersion(json);
-  if (otherVersion !== undefined) return { problems: [], otherVersion };
-  const { message, problems } = readMessage(ProofBundleSchema, json, {
-    unknownMembers: 'refuse',
+  const uncheckable = findForeignForm(json);
+  if (uncheckable !== undefined) return { problems: [], uncheckable };
+  const { message, problems, ignored } = readMessage(ProofBundleSchema, json, {
+    unknownMembers: 'ignore',
     maxItems: MAX_ITEMS,
   });
   if (message === undefined) return { problems };
-  const wrong: Problems = [];
-  const parsed = parseParts(message, wrong);
-  return parsed === undefined || wrong.length > 0 ? { problems: wrong } : { parsed, problems: [] };
+  const findings = { problems: [], ignored };
+  const parsed = parseParts(message, findings);
+  return parsed === undefined || findings.problems.length > 0
+    ? { problems: findings.problems }
+    : { parsed, problems: [] };
 }
 
 /** Converts the input to JSON, or returns the problem. */
@@ -69,20 +71,12 @@ function jsonOf(input: unknown): { json?: unknown; problem?: string } {
   }
 }
 
-/** Media type of a bundle of another version; undefined for other input. */
-function findOtherVersion(json: unknown): string | undefined {
-  if (typeof json !== 'object' || json === null) return undefined;
-  const { media_type: rest, mediaType: proto } = json as { media_type?: unknown; mediaType?: unknown };
-  const type = rest ?? proto;
-  if (typeof type !== 'string' || type === BUNDLE_MEDIA_TYPE) return undefined;
-  return VERSIONED_MEDIA_TYPE.test(type) ? type : undefined;
-}
-
 function isSigstoreBundle(json: unknown): boolean {
   return typeof json === 'object' && json !== null && Object.hasOwn(json, 'dsseEnvelope');
 }
 
-function parseParts(bundle: ProofBundle, problems: Problems): ParsedBundle | undefined {
+function parseParts(bundle: ProofBundle, findings: Findings): ParsedBundle | undefined {
+  const { problems, ignored } = findings;
   const { submission, batch, sigstoreBundle: sigstore } = bundle;
   const check = (isRight: boolean, path: string, message: string) =>
     isRight || problems.push({ path, message });
@@ -98,8 +92,9 @@ function parseParts(bundle: ProofBundle, problems: Problems): ParsedBundle | und
   checkWitnesses(bundle, check);
   if (submission === undefined || batch === undefined || sigstore === undefined || first === undefined)
     return undefined;
-  const signedEntry = readSigstoreBundle(sigstore, first, problems);
-  return signedEntry && { submission, batch, checkpoints, witnesses: bundle.witnesses, ...signedEntry };
+  const signedEntry = readSigstoreBundle(sigstore, first, findings);
+  const { witnesses } = bundle;
+  return signedEntry && { submission, batch, checkpoints, witnesses, ignored, ...signedEntry };
 }
 
 type Checker = (isRight: boolean, path: string, message: string) => unknown;
@@ -148,12 +143,14 @@ function readCheckpoint(bundle: ProofBundle, i: number, problems: Problems): Par
     problems.push({ path: `${path}/tree_size`, message: 'is not larger than the one before' });
   }
   try {
-    const checkpoint = parseCheckpoint(note);
+    const signed = parseNote(note);
+    const checkpoint = parseExtensibleBody(signed.text);
     if (BigInt(checkpoint.size) !== treeSize) throw new FormatError('is of another size');
     if (before !== undefined && !before.note.startsWith(`${checkpoint.origin}\n`)) {
       throw new FormatError('is of another log');
     }
-    return { ...checkpoint, envelope: note, inclusionProof };
+    const hasExtensions = signed.text.split('\n', 5).length > 4;
+    return { ...checkpoint, note: signed, envelope: note, hasExtensions, inclusionProof };
   } catch (error) {
     problems.push({ path: `${path}/note`, message: problemOf(error) });
     return undefined;

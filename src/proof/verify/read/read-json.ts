@@ -20,7 +20,7 @@ import { FormatError } from '../../bytes/format-error.js';
 
 /** Limits of parsing. */
 type ReadOptions = {
-  /** Rejects unknown members, or ignores them as those of a later version. */
+  /** Rejects unknown members and enum values, or ignores them as those of a later version. */
   readonly unknownMembers: 'refuse' | 'ignore';
   /** Maximum length of each list. */
   readonly maxItems: number;
@@ -28,7 +28,12 @@ type ReadOptions = {
   readonly structs?: { readonly maxDepth: number; readonly maxValues: number };
 };
 
-type Reading = ReadOptions & { readonly problems: Problem[] };
+type Reading = ReadOptions & { readonly problems: Problem[]; readonly ignored: string[] };
+
+/** An enum value of a later version, as proto3's open enums can hold it. */
+export const UNKNOWN_ENUM_VALUE: number = -1;
+
+const ENUM_VALUE = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
 const MAX_STRING_CHARACTERS = 256 * 1024;
 const STRUCT_LIMITS = { maxDepth: 16, maxValues: 4096 };
@@ -36,17 +41,22 @@ const STRUCT_LIMITS = { maxDepth: 16, maxValues: 4096 };
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 const INTEGER = /^(0|-?[1-9]\d{0,15})$/;
 
-/** Parses JSON; returns the message or all problems. */
+/**
+ * Parses JSON; returns the message and JSON pointers to at most 100 ignored members, or all problems. An ignored enum
+ * value is UNKNOWN_ENUM_VALUE in the message.
+ */
 export function readMessage<D extends DescMessage>(
   schema: D,
   json: unknown,
   options: ReadOptions,
-): { message: MessageShape<D>; problems: [] } | { message?: never; problems: Problem[] } {
-  const reading: Reading = { ...options, problems: [] };
+):
+  | { message: MessageShape<D>; problems: []; ignored: string[] }
+  | { message?: never; problems: Problem[]; ignored?: never } {
+  const reading: Reading = { ...options, problems: [], ignored: [] };
   const protoJson = readObject(schema, json, '', reading);
   if (reading.problems.length > 0) return { problems: reading.problems.slice(0, MAX_PROBLEMS) };
   try {
-    return { message: fromJson(schema, protoJson), problems: [] };
+    return { message: fromJson(schema, protoJson), problems: [], ignored: reading.ignored };
   } catch {
     return { problems: [{ path: '', message: `is not a ${schema.name}` }] };
   }
@@ -60,6 +70,7 @@ function readObject(schema: DescMessage, json: unknown, path: string, reading: R
     const at = `${path}/${field === undefined ? printablePointerStep(name) : name}`;
     if (field === undefined) {
       if (reading.unknownMembers === 'refuse') addProblem(reading, at, 'is not known', undefined);
+      else if (reading.ignored.length < MAX_PROBLEMS) reading.ignored.push(at);
     } else if (Object.hasOwn(object, field.jsonName)) {
       addProblem(reading, at, 'occurs in both spellings', undefined);
     } else {
@@ -105,10 +116,18 @@ function readMessageValue(schema: DescMessage, json: unknown, path: string, read
   }
 }
 
-function readEnum(schema: DescEnum, json: unknown, path: string, reading: Reading): string {
+function readEnum(schema: DescEnum, json: unknown, path: string, reading: Reading): string | number {
   const number = typeof json === 'string' ? findEnumNumber(schema, json) : undefined;
   const known = schema.values.find((value) => json === value.name || value.number === number);
-  return known?.name ?? addProblem(reading, path, `is not a known ${schema.name}`, '');
+  if (known !== undefined) return known.name;
+  const isLater = reading.unknownMembers === 'ignore' && isLaterEnumValue(schema, json);
+  return isLater ? UNKNOWN_ENUM_VALUE : addProblem(reading, path, `is not a known ${schema.name}`, '');
+}
+
+/** ProtoJSON has the number of a value that its writer did not know. */
+function isLaterEnumValue({ value }: DescEnum, json: unknown): boolean {
+  if (typeof json === 'string') return ENUM_VALUE.test(json);
+  return typeof json === 'number' && Number.isInteger(json) && value[json] === undefined;
 }
 
 function readScalar(type: ScalarType | undefined, json: unknown, path: string, reading: Reading): JsonValue {

@@ -6,51 +6,118 @@ import { type SigstoreBundle, sigstoreBundle } from '../../bundle/sigstore-bundl
 import { fromBase64, toBase64 } from '../../bytes/encoding.js';
 import { FormatError } from '../../bytes/format-error.js';
 import { HASH_BYTES } from '../../log/merkle.js';
-import type { ParsedCheckpoint, SignedEntry } from './parsed-bundle.js';
+import { recordKind } from '../../statement/leaf.js';
+import type { ParsedCheckpoint, SignatureStamp, SignedEntry } from './parsed-bundle.js';
 import { problemOf } from './read-json.js';
 
-/** Parses the signed entry in the Sigstore bundle, rebuilds the bundle from it, and compares. */
+const BASE = '/sigstore_bundle';
+const ENTRY = '/verificationMaterial/tlogEntries/0';
+const STAMPS = '/verificationMaterial/timestampVerificationData';
+
+/** The maximum number of time stamps over the signature. */
+const MAX_STAMPS = 16;
+
+/** What is wrong with the bundle, and JSON pointers to the members that are ignored. */
+export type Findings = { readonly problems: Problem[]; readonly ignored: string[] };
+
+/**
+ * Parses the signed entry in the Sigstore bundle, rebuilds the bundle from it, and compares. Ignores members that the
+ * format does not have: none is signed or hashed.
+ */
 export function readSigstoreBundle(
   json: JsonObject,
   first: ParsedCheckpoint,
-  problems: Problem[],
+  { problems, ignored }: Findings,
 ): SignedEntry | undefined {
-  const base = '/sigstore_bundle';
   const before = problems.length;
+  const wrong = (path: string, message: string) => problems.push({ path: `${BASE}${path}`, message });
   const read = <T>(path: string, parse: (text: string) => T): T | undefined => {
     try {
       return parse(textAt(json, path));
     } catch (error) {
-      problems.push({ path: `${base}${path}`, message: problemOf(error) });
+      wrong(path, problemOf(error));
       return undefined;
     }
   };
-  const entryPath = '/verificationMaterial/tlogEntries/0';
   const payload = read('/dsseEnvelope/payload', fromBase64);
+  const payloadType = read('/dsseEnvelope/payloadType', String);
   const signature = read('/dsseEnvelope/signatures/0/sig', fromBase64);
   const keyHint = read('/verificationMaterial/publicKey/hint', parseKeyHint);
-  const logIndex = read(`${entryPath}/logIndex`, parseIndex);
-  const logId = read(`${entryPath}/logId/keyId`, (text) => fromBase64(text, HASH_BYTES));
-  const body = read(`${entryPath}/canonicalizedBody`, fromBase64);
-  if (!payload || !signature || keyHint === undefined || logIndex === undefined || !logId || !body)
-    return undefined;
-  const parts = { statement: payload, signature, keyHint, leafRecord: body, logIndex, logId };
+  const logIndex = read(`${ENTRY}/logIndex`, parseIndex);
+  const logId = read(`${ENTRY}/logId/keyId`, (text) => fromBase64(text, HASH_BYTES));
+  const body = read(`${ENTRY}/canonicalizedBody`, fromBase64);
+  const stamps = readStamps(json, wrong, ignored);
+  if (!payload || payloadType === undefined || !signature || keyHint === undefined) return undefined;
+  if (logIndex === undefined || !logId || !body) return undefined;
   const { size, rootHash, envelope: note, inclusionProof } = first;
-  const expected = sigstoreBundle({ ...parts, checkpoint: { size, rootHash, note, inclusionProof } });
-  compare(withKeyId(expected, json), json, [], (steps, message) =>
-    problems.push({ path: [base, ...steps.map(printablePointerStep)].join('/'), message }),
-  );
+  const checkpoint = { size, rootHash, note, inclusionProof };
+  const parts = { statement: payload, signature, keyHint, leafRecord: body, logIndex, logId, checkpoint };
+  const expected = asWritten(sigstoreBundle(parts), json, payloadType);
+  compare(expected, json, [], (kind, steps, message) => {
+    const path = `/${steps.map(printablePointerStep).join('/')}`;
+    if (kind === 'wrong') wrong(path, message);
+    else if (path !== STAMPS) ignored.push(`${BASE}${path}`);
+  });
   if (problems.length > before) return undefined;
-  return { envelope: { payload, signature, keyHint }, entry: { logIndex, logId, body } };
+  return {
+    envelope: { payload, payloadType, signature, keyHint, stamps },
+    entry: { logIndex, logId, body },
+  };
 }
 
-/** The expected bundle, with the key hint as `keyid` if the actual one has it: old bundles repeat it there. */
-function withKeyId(expected: SigstoreBundle, json: JsonObject): object {
+/**
+ * The expected bundle in one of the forms that mean the same: the `keyid` of a signature is empty, left out, or the key
+ * hint, as in bundles of three generations. The payload's type is the signed one, and the entry is of the kind that its
+ * own body names: whether they are known, later steps say.
+ */
+function asWritten(expected: SigstoreBundle, json: JsonObject, payloadType: string): object {
   const { dsseEnvelope, verificationMaterial } = expected;
-  if (findAt(json, '/dsseEnvelope/signatures/0/keyid') === undefined) return expected;
-  const keyid = verificationMaterial.publicKey.hint;
-  const signatures = dsseEnvelope.signatures.map((signature) => ({ ...signature, keyid }));
-  return { ...expected, dsseEnvelope: { ...dsseEnvelope, signatures } };
+  const { hint } = verificationMaterial.publicKey;
+  const actual = findAt(json, '/dsseEnvelope/signatures/0/keyid');
+  const keyid = actual === undefined ? {} : { keyid: actual === hint ? hint : '' };
+  const signatures = dsseEnvelope.signatures.map(({ sig }) => ({ sig, ...keyid }));
+  const tlogEntries = verificationMaterial.tlogEntries.map((entry) => ({
+    ...entry,
+    kindVersion: recordKind(fromBase64(entry.canonicalizedBody)) ?? entry.kindVersion,
+  }));
+  return {
+    ...expected,
+    dsseEnvelope: { ...dsseEnvelope, payloadType, signatures },
+    verificationMaterial: { ...verificationMaterial, tlogEntries },
+  };
+}
+
+/** Time stamps over the signature, which the bundle may have. */
+function readStamps(
+  json: JsonObject,
+  wrong: (path: string, message: string) => unknown,
+  ignored: string[],
+): SignatureStamp[] {
+  const data = findAt(json, STAMPS);
+  if (data === undefined) return [];
+  const path = `${STAMPS}/rfc3161Timestamps`;
+  const list = findAt(json, path) ?? [];
+  if (typeof data !== 'object' || !Array.isArray(list) || list.length > MAX_STAMPS) {
+    wrong(path, `must be an array of at most ${MAX_STAMPS} time stamps`);
+    return [];
+  }
+  ignored.push(...otherNames(data, 'rfc3161Timestamps').map((name) => `${BASE}${STAMPS}/${name}`));
+  return list.flatMap((stamp: unknown, i) => {
+    const at = `${path}/${i}/signedTimestamp`;
+    try {
+      const response = fromBase64(textAt(json, at));
+      ignored.push(...otherNames(stamp, 'signedTimestamp').map((name) => `${BASE}${path}/${i}/${name}`));
+      return [{ path: `${BASE}${at}`, response }];
+    } catch (error) {
+      wrong(at, problemOf(error));
+      return [];
+    }
+  });
+}
+
+function otherNames(value: unknown, known: string): string[] {
+  const names = Object.keys(value ?? {});
+  return names.filter((name) => name !== known).map(printablePointerStep);
 }
 
 /** Reports every difference. Walks `expected`, so the cost does not depend on the input. */
@@ -58,14 +125,14 @@ function compare(
   expected: unknown,
   actual: unknown,
   steps: readonly string[],
-  report: (steps: readonly string[], message: string) => void,
+  report: (kind: 'wrong' | 'unknown', steps: readonly string[], message: string) => void,
 ): void {
   if (typeof expected !== 'object' || expected === null) {
-    if (expected !== actual) report(steps, 'is not what the rest of the bundle says');
+    if (expected !== actual) report('wrong', steps, 'is not what the rest of the bundle says');
     return;
   }
   if (typeof actual !== 'object' || actual === null || Array.isArray(actual) !== Array.isArray(expected)) {
-    report(steps, 'is missing or of another type');
+    report('wrong', steps, 'is missing or of another type');
     return;
   }
   const members = new Map(Object.entries(actual));
@@ -73,7 +140,9 @@ function compare(
     compare(value, members.get(name), [...steps, name], report);
     members.delete(name);
   }
-  for (const name of members.keys()) report([...steps, name], 'is not known');
+  // One more signature, log entry or hash of a path is none that the format has room for.
+  const kind = Array.isArray(expected) ? 'wrong' : 'unknown';
+  for (const name of members.keys()) report(kind, [...steps, name], 'is not known');
 }
 
 /** The text at a JSON pointer made of plain names. */

@@ -10,7 +10,7 @@ import { leafHash, verifyInclusion } from '../../log/merkle.js';
 import { isSameKey, type NoteKey, type NoteSignature, noteKeyHash } from '../../log/note.js';
 import type { Memo } from '../memo.js';
 import type { ParsedBundle, ParsedCheckpoint } from '../read/parsed-bundle.js';
-import { type Check, failed, notChecked, passed } from '../report.js';
+import { type Check, type CheckStatus, failed, missing, notChecked, passed } from '../report.js';
 import type { Trust, TrustedLog } from '../trust.js';
 
 /** Checks the leaf's inclusion in every checkpoint, and that its index lies in its batch. */
@@ -42,24 +42,23 @@ type CheckpointTrust = {
 };
 
 /**
- * Checks the log's signature on every checkpoint, and the other signatures whose keys are known. `signedSizes` are the
- * tree sizes of the valid checkpoints.
+ * Checks the log's signature on every checkpoint, and the other signatures whose keys are known. `signed` has the status
+ * of the log's signature by tree size.
  */
 export async function checkCheckpoints(
   { entry, checkpoints }: ParsedBundle,
   against: CheckpointTrust,
-): Promise<{ checks: Check[]; signedSizes: Set<number> }> {
+): Promise<{ checks: Check[]; signed: Map<number, CheckStatus> }> {
   const checks: Check[] = [];
-  const signedSizes = new Set<number>();
+  const signed = new Map<number, CheckStatus>();
   for (const [i, checkpoint] of checkpoints.entries()) {
-    const [signed, ...cosigned] = await against.memo(
-      `${i} ${toHex(entry.logId)} ${checkpoint.envelope}`,
-      () => checkSignatures(checkpoint, entry.logId, `/checkpoints/${i}/note`, against),
+    const [byLog, ...cosigned] = await against.memo(`${i} ${toHex(entry.logId)} ${checkpoint.envelope}`, () =>
+      checkSignatures(checkpoint, entry.logId, `/checkpoints/${i}/note`, against),
     );
-    if (signed.status === 'passed') signedSizes.add(checkpoint.size);
-    checks.push(signed, ...cosigned);
+    signed.set(checkpoint.size, byLog.status);
+    checks.push(byLog, ...cosigned);
   }
-  return { checks, signedSizes };
+  return { checks, signed };
 }
 
 async function checkSignatures(
@@ -69,7 +68,10 @@ async function checkSignatures(
   { trust, environment }: CheckpointTrust,
 ): Promise<CheckpointChecks> {
   const log = findLog(checkpoint.origin, logId, trust);
-  const signed = await checkSignature(checkpoint, log, environment, path);
+  const signed =
+    log === undefined
+      ? unknownLog(checkpoint, trust, path)
+      : await checkSignature(checkpoint, log, environment, path);
   const second = log?.mlDsaKey && (await checkMlDsaSignature(checkpoint, log.mlDsaKey, path));
   const others = checkpoint.note.signatures.filter((line) => !isByLog(line, log));
   const cosigned = await Promise.all(others.map((line) => checkCosigner(checkpoint, line, trust, path)));
@@ -103,18 +105,28 @@ function findLog(origin: string, logId: Uint8Array, trust: Trust): TrustedLog | 
 }
 
 async function checkSignature(
-  { size, note }: ParsedCheckpoint,
-  log: TrustedLog | undefined,
+  { size, note, hasExtensions }: ParsedCheckpoint,
+  log: TrustedLog,
   environment: EnvironmentName,
   path: string,
 ): Promise<Check> {
-  if (log === undefined) return failed('checkpoint.unknown_log', 'the log is not in the trust roots', path);
   if (log.environment !== environmentNumber(environment)) {
     return failed('checkpoint.wrong_environment', 'the log is of the other environment', path);
   }
-  return (await verifyNoteSignature(note, log.key))
-    ? passed('checkpoint.signed', `the log ${log.key.name} signed its checkpoint of ${leaves(size)}`)
-    : failed('checkpoint.bad_signature', `the checkpoint of ${leaves(size)} is not signed by its log`, path);
+  if (!(await verifyNoteSignature(note, log.key))) {
+    const message = `the checkpoint of ${leaves(size)} is not signed by its log`;
+    return failed('checkpoint.bad_signature', message, path);
+  }
+  return hasExtensions
+    ? missing('checkpoint.unknown_lines', 'the log signed lines that this version does not know')
+    : passed('checkpoint.signed', `the log ${log.key.name} signed its checkpoint of ${leaves(size)}`);
+}
+
+/** A log of an origin that the trust roots have under another key is not that log; of another origin it may be newer. */
+function unknownLog({ origin }: ParsedCheckpoint, trust: Trust, path: string): Check {
+  return trust.logs.some(({ key }) => key.name === origin)
+    ? failed('checkpoint.unknown_log', 'the log is not the one of its name in the trust roots', path)
+    : missing('checkpoint.unknown_log', 'the log is not in the trust roots');
 }
 
 /** Checks the log's second signature. Checkpoints from before the log had the key, or processes without it, lack one. */

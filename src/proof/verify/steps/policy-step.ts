@@ -50,9 +50,9 @@ export function checkPolicies(
   findings: readonly WitnessFinding[],
   logSteps: readonly Step[],
 ): Check[] {
-  const isLogVerified = logSteps.every(({ status }) => status === 'passed');
-  const logNames = isLogVerified ? [LOG_WITNESS_NAME, ...checkpoints.map(({ origin }) => origin)] : [];
-  const outcomes = policies.map((policy) => checkPolicy(policy, logNames, findings));
+  const names = [LOG_WITNESS_NAME, ...checkpoints.map(({ origin }) => origin)];
+  const log = { names, status: statusOfLog(logSteps) };
+  const outcomes = policies.map((policy) => checkPolicy(policy, log, findings));
   const has = (status: Check['status']) => (checks: readonly Check[]) =>
     checks.some((check) => check.status === status);
   return (
@@ -62,19 +62,24 @@ export function checkPolicies(
   );
 }
 
-/** `logNames` are the log's names in policies; empty unless steps 5 and 6 passed. */
+/** The log's names in policies, and the status of steps 5 and 6. */
+type LogVouching = { readonly names: readonly string[]; readonly status: Check['status'] };
+
+function statusOfLog(steps: readonly Step[]): Check['status'] {
+  if (steps.every(({ status }) => status === 'passed')) return 'passed';
+  return steps.some(({ status }) => status === 'failed') ? 'failed' : 'not_checked';
+}
+
 function checkPolicy(
   { required, quorums = [] }: Policy,
-  logNames: readonly string[],
+  log: LogVouching,
   findings: readonly WitnessFinding[],
 ): Check[] {
-  const check = (name: string) => {
-    if (logNames.includes(name)) return passed('policy.met', `${name} has vouched`);
-    return checkRequired(
-      name,
-      findings.filter((finding) => finding.name === name),
-    );
-  };
+  const check = (name: string) =>
+    checkRequired(name, [
+      ...(log.names.includes(name) && log.status !== 'failed' ? [log] : []),
+      ...findings.filter((finding) => finding.name === name),
+    ]);
   const checks = [
     ...[...new Set(required)].map(check),
     ...quorums.map(({ threshold, members }) => checkQuorum(threshold, [...new Set(members)], check)),
@@ -82,7 +87,7 @@ function checkPolicy(
   return checks.length > 0 ? checks : [passed('policy.met', 'no witness is required')];
 }
 
-function checkRequired(name: string, findings: readonly WitnessFinding[]): Check {
+function checkRequired(name: string, findings: readonly Pick<Check, 'status'>[]): Check {
   if (findings.some(({ status }) => status === 'passed')) return passed('policy.met', `${name} has vouched`);
   if (findings.some(({ status }) => status === 'not_checked')) {
     return missing('policy.not_checkable', `the required witness ${name} could not be checked`);

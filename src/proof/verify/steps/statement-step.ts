@@ -7,6 +7,7 @@ import { fromHex, fromUtf8, toHex } from '../../bytes/encoding.js';
 import { FormatError } from '../../bytes/format-error.js';
 import { jcsBytes } from '../../bytes/jcs.js';
 import { sha256 } from '../../bytes/primitives.js';
+import { IN_TOTO_PAYLOAD_TYPE } from '../../statement/dsse.js';
 import {
   metadataCommitment,
   parseStatement,
@@ -38,13 +39,20 @@ export type Asked = {
   readonly project?: string | undefined;
 };
 
-/** Checks the statement. Returns it if it can be parsed, signed or not. */
+/**
+ * Checks the statement. Returns it if it can be parsed, signed or not. One of a form that this version does not know is
+ * not checked if a trusted key has signed it.
+ */
 export function checkStatement(
   parsed: ParsedBundle,
   asked: Asked,
+  isSigned: boolean,
 ): { checks: Check[]; statement?: StatementFields } {
   try {
-    const statement = parseStatement(parsed.envelope.payload);
+    const { payload, payloadType } = parsed.envelope;
+    if (payloadType !== IN_TOTO_PAYLOAD_TYPE)
+      throw new FormatError('the payload is not an in-toto statement');
+    const statement = parseStatement(payload);
     const checks = [
       ...checkSubmission(parsed, statement),
       ...checkArtifact(statement, asked),
@@ -54,6 +62,10 @@ export function checkStatement(
     ];
     return { checks, statement };
   } catch (error) {
+    if (isSigned) {
+      const message = 'the signed statement has a form or members that this version does not know';
+      return { checks: [missing('statement.unknown_form', message)] };
+    }
     const path = '/sigstore_bundle/dsseEnvelope/payload';
     return { checks: [failed('statement.malformed', problemOf(error), path)] };
   }

@@ -13,7 +13,8 @@ import { checkOpenTimestamps } from '../evidence/opentimestamps-evidence.js';
 import { checkTimestamp } from '../evidence/timestamp-evidence.js';
 import type { Memo } from '../memo.js';
 import type { ParsedBundle } from '../read/parsed-bundle.js';
-import { type Check, failed, notChecked } from '../report.js';
+import { UNKNOWN_ENUM_VALUE } from '../read/read-json.js';
+import { type Check, type CheckStatus, failed, notChecked } from '../report.js';
 import type { Trust } from '../trust.js';
 
 /**
@@ -22,7 +23,7 @@ import type { Trust } from '../trust.js';
  */
 export type WitnessFinding = Check & {
   readonly name: string;
-  /** Name of the kind on REST. */
+  /** Name of the kind on REST; `unknown` for one that this version does not know. */
   readonly kind: string;
   readonly treeSize: number;
   readonly time?: Date;
@@ -38,19 +39,19 @@ type WitnessChecks = {
 };
 
 /**
- * Checks every witness of the bundle against the trust roots. `signedSizes` are the tree sizes of the checkpoints
- * signed by a trusted log. What needs more than the bundle and `sources` is `not_checked`. `memo` must be of this trust
+ * Checks every witness of the bundle against the trust roots. `signed` says by tree size whether
+ * the checkpoint is signed by a trusted log. What needs more than the bundle and `sources` is `not_checked`. `memo` must be of this trust
  * and these sources.
  */
 export async function checkWitnesses(
   parsed: ParsedBundle,
   { trust, sources, memo }: WitnessChecks,
-  signedSizes: ReadonlySet<number>,
+  signed: ReadonlyMap<number, CheckStatus>,
 ): Promise<WitnessFinding[]> {
   return Promise.all(
     parsed.witnesses.map(async (witness, i) => {
-      const { check, ...said } = await memo(memoKey(parsed, signedSizes, witness, i), () =>
-        checkWitness(parsed, { trust, sources, signedSizes }, witness, `/witnesses/${i}`),
+      const { check, ...said } = await memo(memoKey(parsed, signed, witness, i), () =>
+        checkWitness(parsed, { trust, sources, signed }, witness, `/witnesses/${i}`),
       );
       const { name, kind, treeSize } = witness;
       return { ...check, ...said, name, kind: kindName(kind), treeSize: Number(treeSize) };
@@ -61,14 +62,13 @@ export async function checkWitnesses(
 /** Everything that the result of {@link checkWitness} depends on, beside trust and sources. */
 function memoKey(
   { checkpoints, batch }: ParsedBundle,
-  signedSizes: ReadonlySet<number>,
+  signed: ReadonlyMap<number, CheckStatus>,
   { name, kind, treeSize, evidence, detail }: BundleWitness,
   i: number,
 ): string {
   const note = checkpoints.find(({ size }) => BigInt(size) === treeSize)?.envelope;
-  const isSigned = signedSizes.has(Number(treeSize));
   const numbers = [i, kind, treeSize, batch.firstIndex].map(String);
-  return JSON.stringify([numbers, isSigned, name, toBase64(evidence), detail, note]);
+  return JSON.stringify([numbers, signed.get(Number(treeSize)), name, toBase64(evidence), detail, note]);
 }
 
 async function checkWitness(
@@ -76,11 +76,15 @@ async function checkWitness(
   {
     trust,
     sources,
-    signedSizes,
-  }: Omit<WitnessChecks, 'memo'> & { readonly signedSizes: ReadonlySet<number> },
+    signed,
+  }: Omit<WitnessChecks, 'memo'> & { readonly signed: ReadonlyMap<number, CheckStatus> },
   witness: BundleWitness,
   path: string,
 ): Promise<Finding> {
+  if (witness.kind === UNKNOWN_ENUM_VALUE) {
+    const message = `${witness.name} is a witness of a kind that this version does not know`;
+    return { check: notChecked('witness.unknown_kind', message) };
+  }
   const checkpoint = checkpoints.find(({ size }) => BigInt(size) === witness.treeSize);
   if (checkpoint === undefined) {
     const message = `${witness.name} vouches for a checkpoint that is not in the bundle`;
@@ -89,7 +93,7 @@ async function checkWitness(
   const evidence: Evidence = { witness, checkpoint, path };
   switch (witness.kind) {
     case WitnessKind.TRANSPARENCY_LOG:
-      return checkLogEvidence(evidence, batch, signedSizes.has(checkpoint.size));
+      return checkLogEvidence(evidence, batch, signed.get(checkpoint.size) ?? 'failed');
     case WitnessKind.LOG_WITNESS:
       return checkCosignature(evidence, trust);
     case WitnessKind.RFC3161:

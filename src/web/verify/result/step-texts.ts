@@ -58,6 +58,7 @@ const KINDS: ReadonlyMap<string, string> = new Map([
   ['rfc3161', 'a time-stamping authority'],
   ['opentimestamps', 'OpenTimestamps, anchored in Bitcoin'],
   ['evm', 'a contract on a blockchain'],
+  ['unknown', 'a witness of a kind that this page does not know'],
 ]);
 
 /** A witness's kind in words. */
