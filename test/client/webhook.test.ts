@@ -59,7 +59,7 @@ t.test('every event type comes with the data that the proto names', async (t) =>
   const data: Record<string, object> = {
     'attestation.v1.WitnessedEventData': { submission_id: 's', bundle_url: 'b' },
     'attestation.v1.PartialEventData': { submission_id: 's', bundle_url: 'b', landed: ['a'], missing: [] },
-    'attestation.v1.FailedEventData': { submission_id: 's', reason: 'r' },
+    'attestation.v1.FailedEventData': { submission_id: 's', reason: 'r', missing: ['a'] },
     'attestation.v1.TestEventData': { webhook_id: 'w' },
     'attestation.v1.ExportFailingEventData': {
       export_id: 'e',

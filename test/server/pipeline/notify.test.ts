@@ -149,6 +149,7 @@ t.test('failed, partial and witnessed are separate events with data of their own
         data: {
           submission_id: failed,
           reason: 'no required witness vouched for the batch before its deadline',
+          missing: ['good', 'late'],
         },
       },
       {

@@ -81,8 +81,10 @@ function dataOf(
         create(PartialEventDataSchema, { submissionId: submission, bundleUrl, ...witnesses }),
       );
     }
-    case EventType.ATTESTATION_FAILED:
-      return writeFailed(create(FailedEventDataSchema, { submissionId: submission, reason: FAILED_REASON }));
+    case EventType.ATTESTATION_FAILED: {
+      const reason = { reason: FAILED_REASON, missing: missing ?? [] };
+      return writeFailed(create(FailedEventDataSchema, { submissionId: submission, ...reason }));
+    }
     case EventType.EXPORT_FAILING:
       return detail ?? '{}';
     default:
