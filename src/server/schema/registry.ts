@@ -5,7 +5,7 @@ import type { Problem } from '../../protocol/problem.js';
 import { quietChoices } from './choices.js';
 import { addSchemaFormats } from './formats.js';
 import { type Departure, type MetadataProblems, splitTolerated, toProblems } from './problems.js';
-import { listSchemaFiles, readSchemaFile } from './schema-files.js';
+import { annotationsIn, listSchemaFiles, readSchemaFile } from './schema-files.js';
 import { TOLERANCES, type Tolerance } from './tolerances.js';
 
 /** The result of a check: without problems the metadata is valid, with departures all the same. */
@@ -161,6 +161,7 @@ function compile(schema: JsonObject, allErrors: boolean): ValidateFunction<JsonO
   try {
     // An ajv of its own: nothing that one schema defines can clash with or be reached from another.
     const ajv = newAjv({ allErrors, meta: false, validateSchema: false, verbose: true });
+    for (const keyword of annotationsIn(schema)) ajv.addKeyword(keyword);
     quietChoices(ajv);
     return ajv.compile<JsonObject>(schema);
   } catch (error) {

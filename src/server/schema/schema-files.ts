@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import type { JsonValue } from '@bufbuild/protobuf';
 import { withoutByteOrderMark } from '../../protocol/byte-order-mark.js';
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/;
@@ -29,4 +30,16 @@ function parse(text: string): unknown {
   } catch (error) {
     throw new Error(`it is not JSON: ${(error as Error).message}`);
   }
+}
+
+const ANNOTATION = /^x-[\w$:-]+$/i;
+
+/** The keywords of a schema's own annotations, which begin with x-. Other unknown keywords are mistakes. */
+export function annotationsIn(schema: JsonValue, found: Set<string> = new Set()): Set<string> {
+  if (typeof schema !== 'object' || schema === null) return found;
+  for (const [name, value] of Object.entries(schema)) {
+    if (!Array.isArray(schema) && ANNOTATION.test(name)) found.add(name);
+    annotationsIn(value, found);
+  }
+  return found;
 }
