@@ -1,7 +1,10 @@
 import t from 'tap';
+import { SessionService } from '../../gen/attestation/admin/v1/sessions_pb.js';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { startApp } from '../support/app.js';
 import { adminOf } from '../support/calling/admin.js';
 import { runHere } from '../support/calling/run-cli.js';
+import { signedIn } from '../support/calling/sessions.js';
 import { assertNoLeaks } from '../support/judging/recorder.js';
 
 const app = await startApp(t);
@@ -59,6 +62,30 @@ t.test('projects are made, shown, renamed and listed', async (t) => {
   t.match(await attest('keys', 'create', '--environment', 'live'), {
     code: 1,
     stderr: /there are several projects: choose one with --project/,
+  });
+});
+
+t.test('sessions of the dashboard are listed, and ended one by one', async (t) => {
+  const { id: projectId = '' } = await json('projects', 'create', 'sessions');
+  t.match(await attest('dashboard', 'sessions', '--project', projectId), {
+    code: 0,
+    stdout: 'no sessions\n',
+  });
+  const browser = await signedIn(app, { projectId, environment: Environment.LIVE });
+  const [{ id = '', link_id = '' } = {}] = await json<Record<string, string>[]>('dashboard', 'sessions');
+  const row = `${id}  ${projectId}  ${link_id}  (\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\dZ *){3}`;
+  const { stdout } = await attest('dashboard', 'sessions', '--project', projectId);
+  t.match(stdout, new RegExp(`^ID +PROJECT +LINK +STARTED +LAST USE +ENDS\\n${row}\\n$`));
+  t.match(await attest('dashboard', 'sessions', '--operator'), { code: 0, stdout: 'no sessions\n' });
+  t.match(await attest('dashboard', 'sessions', '--operator', '--project', projectId), {
+    code: 2,
+    stderr: /--operator.*--project/,
+  });
+  t.match(await attest('dashboard', 'end', id), { code: 0, stdout: `${id} was ended\n` });
+  t.equal((await browser.call(SessionService.method.getSession, {})).status, 401);
+  t.match(await attest('dashboard', 'end', id), {
+    code: 1,
+    stderr: /there is no such session, or it has ended/,
   });
 });
 

@@ -106,7 +106,8 @@ t.test('usage against limits, and the audit log with its filters', async (t) => 
 });
 
 t.test('keys are rotated and revoked', async (t) => {
-  const made = await newKey(app, { projectId: key.projectId });
+  const limits = { perSecond: 60, perHour: 10_000, perDay: 100_000, readsPerSecond: 600 };
+  const made = await newKey(app, { projectId: key.projectId, limits });
   await signedIn(t, '/keys', async ({ page }) => {
     const row = page.getByRole('row').filter({ hasText: made.key.slice(-4) });
     await row.getByRole('button', { name: /^Rotate/ }).click();
@@ -146,6 +147,13 @@ t.test('the operator sets public look-up and makes a sign-in link', async (t) =>
     app.recorder.secrets.add(link.slice(link.indexOf('#') + 1));
     await assertGood(t, page, 'sign-in-link');
     await page.getByRole('button', { name: 'I have copied it' }).click();
+    const sessions = page.getByRole('table', { name: 'Sessions of the project' });
+    const ends = sessions.getByRole('button', { name: /^End ses_/ });
+    const before = await ends.count();
+    await ends.first().click();
+    await page.getByRole('button', { name: 'End it' }).click();
+    await until('one session less is open', async () => (await ends.count()) === before - 1);
+    await page.getByRole('table', { name: 'The operator’s sessions' }).getByText('this one').waitFor();
     await page.getByRole('button', { name: 'End all sessions' }).click();
     await page.getByRole('button', { name: 'End them' }).click();
     await page.getByText(/ and 1 links were ended/).waitFor();

@@ -348,6 +348,7 @@ CREATE TABLE session (
   created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   last_used_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   expires_at timestamp with time zone NOT NULL,
+  link_id text COLLATE "C",
   CONSTRAINT session_pkey PRIMARY KEY (id),
   CONSTRAINT session_hash_key UNIQUE (hash),
   CONSTRAINT session_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)

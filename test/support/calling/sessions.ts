@@ -81,7 +81,10 @@ export function newBrowser(app: App, headers: SessionHeaders = {}, baseUrl = app
 }
 
 /** A browser that is signed in to the project of a key by a link, and acts for its environment. */
-export async function signedIn(app: App, { projectId, environment }: TestKey): Promise<Browser> {
+export async function signedIn(
+  app: App,
+  { projectId, environment }: Pick<TestKey, 'projectId' | 'environment'>,
+): Promise<Browser> {
   const browser = newBrowser(app, { 'attest-environment': environmentName(environment) });
   const { code } = await browser.signIn({
     credential: { case: 'link', value: await newLink(app, projectId) },

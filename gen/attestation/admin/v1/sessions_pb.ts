@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/admin/v1/sessions.proto.
  */
 export const file_attestation_admin_v1_sessions: GenFile = /*@__PURE__*/
-  fileDesc("CiNhdHRlc3RhdGlvbi9hZG1pbi92MS9zZXNzaW9ucy5wcm90bxIUYXR0ZXN0YXRpb24uYWRtaW4udjEidwoXQ3JlYXRlU2lnbkluTGlua1JlcXVlc3QSHQoKcHJvamVjdF9pZBgBIAEoCUIJukgGcgQQARhAEj0KCGxpZmV0aW1lGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhC6SA2qAQoiBAiAowUyAgg8ImkKClNpZ25JbkxpbmsSCgoCaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRILCgN1cmwYAyABKAkSLgoKZXhwaXJlc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiNAoVUmV2b2tlU2Vzc2lvbnNSZXF1ZXN0EhsKCnByb2plY3RfaWQYASABKAlCB7pIBHICGEAiOQoWUmV2b2tlU2Vzc2lvbnNSZXNwb25zZRIQCghzZXNzaW9ucxgBIAEoBRINCgVsaW5rcxgCIAEoBSJjCg1TaWduSW5SZXF1ZXN0EiEKC2FkbWluX3Rva2VuGAEgASgJQgq6SAdyBRABGIAESAASGgoEbGluaxgCIAEoCUIKukgHcgUQARiAAUgAQhMKCmNyZWRlbnRpYWwSBbpIAggBIhMKEUdldFNlc3Npb25SZXF1ZXN0ItUBCgdTZXNzaW9uEgoKAmlkGAEgASgJEhIKCnByb2plY3RfaWQYAiABKAkSFAoMcHJvamVjdF9uYW1lGAMgASgJEi4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnNjb3BlcxgGIAMoCRIQCghiYXNlX3VybBgHIAEoCRISCgp2ZXJpZnlfdXJsGAggASgJIhAKDlNpZ25PdXRSZXF1ZXN0IhEKD1NpZ25PdXRSZXNwb25zZTK5BAoOU2Vzc2lvblNlcnZpY2USgAEKEENyZWF0ZVNpZ25JbkxpbmsSLS5hdHRlc3RhdGlvbi5hZG1pbi52MS5DcmVhdGVTaWduSW5MaW5rUmVxdWVzdBogLmF0dGVzdGF0aW9uLmFkbWluLnYxLlNpZ25JbkxpbmsiG8rBGBcoAToRcHJvamVjdC5ub3RfZm91bmRoARKIAQoOUmV2b2tlU2Vzc2lvbnMSKy5hdHRlc3RhdGlvbi5hZG1pbi52MS5SZXZva2VTZXNzaW9uc1JlcXVlc3QaLC5hdHRlc3RhdGlvbi5hZG1pbi52MS5SZXZva2VTZXNzaW9uc1Jlc3BvbnNlIhvKwRgXKAE6EXByb2plY3Qubm90X2ZvdW5kaAESVAoGU2lnbkluEiMuYXR0ZXN0YXRpb24uYWRtaW4udjEuU2lnbkluUmVxdWVzdBodLmF0dGVzdGF0aW9uLmFkbWluLnYxLlNlc3Npb24iBsrBGAIoAhJhCgpHZXRTZXNzaW9uEicuYXR0ZXN0YXRpb24uYWRtaW4udjEuR2V0U2Vzc2lvblJlcXVlc3QaHS5hdHRlc3RhdGlvbi5hZG1pbi52MS5TZXNzaW9uIguQAgHKwRgEKANoAxJgCgdTaWduT3V0EiQuYXR0ZXN0YXRpb24uYWRtaW4udjEuU2lnbk91dFJlcXVlc3QaJS5hdHRlc3RhdGlvbi5hZG1pbi52MS5TaWduT3V0UmVzcG9uc2UiCMrBGAQoA2gDYgZwcm90bzM", [file_attestation_options_v1_options, file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("CiNhdHRlc3RhdGlvbi9hZG1pbi92MS9zZXNzaW9ucy5wcm90bxIUYXR0ZXN0YXRpb24uYWRtaW4udjEidwoXQ3JlYXRlU2lnbkluTGlua1JlcXVlc3QSHQoKcHJvamVjdF9pZBgBIAEoCUIJukgGcgQQARhAEj0KCGxpZmV0aW1lGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhC6SA2qAQoiBAiAowUyAgg8ImkKClNpZ25JbkxpbmsSCgoCaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRILCgN1cmwYAyABKAkSLgoKZXhwaXJlc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAipgEKE0xpc3RTZXNzaW9uc1JlcXVlc3QSHwoKcHJvamVjdF9pZBgBIAEoCUIJukgGcgQQARhASAASGwoIb3BlcmF0b3IYAiABKAhCB7pIBGoCCAFIABIkCgVsaW1pdBgDIAEoBUIQukgHGgUYyAEoAYLCGAI1MEgBiAEBEhgKBmN1cnNvchgEIAEoCUIIukgFcgMYgARCBwoFb3duZXJCCAoGX2xpbWl0IlwKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEi8KBGRhdGEYASADKAsyIS5hdHRlc3RhdGlvbi5hZG1pbi52MS5PcGVuU2Vzc2lvbhITCgtuZXh0X2N1cnNvchgCIAEoCSL2AQoLT3BlblNlc3Npb24SCgoCaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRIUCgxwcm9qZWN0X25hbWUYAyABKAkSDwoHbGlua19pZBgEIAEoCRIuCgpjcmVhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxsYXN0X3VzZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmlzX293bhgIIAEoCCIqChFFbmRTZXNzaW9uUmVxdWVzdBIVCgJpZBgBIAEoCUIJukgGcgQQARhAIiMKEkVuZFNlc3Npb25SZXNwb25zZRINCgVlbmRlZBgBIAEoCCI0ChVSZXZva2VTZXNzaW9uc1JlcXVlc3QSGwoKcHJvamVjdF9pZBgBIAEoCUIHukgEcgIYQCI5ChZSZXZva2VTZXNzaW9uc1Jlc3BvbnNlEhAKCHNlc3Npb25zGAEgASgFEg0KBWxpbmtzGAIgASgFImMKDVNpZ25JblJlcXVlc3QSIQoLYWRtaW5fdG9rZW4YASABKAlCCrpIB3IFEAEYgARIABIaCgRsaW5rGAIgASgJQgq6SAdyBRABGIABSABCEwoKY3JlZGVudGlhbBIFukgCCAEiEwoRR2V0U2Vzc2lvblJlcXVlc3Qi1QEKB1Nlc3Npb24SCgoCaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRIUCgxwcm9qZWN0X25hbWUYAyABKAkSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGc2NvcGVzGAYgAygJEhAKCGJhc2VfdXJsGAcgASgJEhIKCnZlcmlmeV91cmwYCCABKAkiEAoOU2lnbk91dFJlcXVlc3QiEQoPU2lnbk91dFJlc3BvbnNlMrwGCg5TZXNzaW9uU2VydmljZRKAAQoQQ3JlYXRlU2lnbkluTGluaxItLmF0dGVzdGF0aW9uLmFkbWluLnYxLkNyZWF0ZVNpZ25JbkxpbmtSZXF1ZXN0GiAuYXR0ZXN0YXRpb24uYWRtaW4udjEuU2lnbkluTGluayIbysEYFygBOhFwcm9qZWN0Lm5vdF9mb3VuZGgBEpUBCgxMaXN0U2Vzc2lvbnMSKS5hdHRlc3RhdGlvbi5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiouYXR0ZXN0YXRpb24uYWRtaW4udjEuTGlzdFNlc3Npb25zUmVzcG9uc2UiLpACAcrBGCcoAToRcHJvamVjdC5ub3RfZm91bmQ6DmN1cnNvci5pbnZhbGlkaAESaQoKRW5kU2Vzc2lvbhInLmF0dGVzdGF0aW9uLmFkbWluLnYxLkVuZFNlc3Npb25SZXF1ZXN0GiguYXR0ZXN0YXRpb24uYWRtaW4udjEuRW5kU2Vzc2lvblJlc3BvbnNlIgjKwRgEKAFoARKIAQoOUmV2b2tlU2Vzc2lvbnMSKy5hdHRlc3RhdGlvbi5hZG1pbi52MS5SZXZva2VTZXNzaW9uc1JlcXVlc3QaLC5hdHRlc3RhdGlvbi5hZG1pbi52MS5SZXZva2VTZXNzaW9uc1Jlc3BvbnNlIhvKwRgXKAE6EXByb2plY3Qubm90X2ZvdW5kaAESVAoGU2lnbkluEiMuYXR0ZXN0YXRpb24uYWRtaW4udjEuU2lnbkluUmVxdWVzdBodLmF0dGVzdGF0aW9uLmFkbWluLnYxLlNlc3Npb24iBsrBGAIoAhJhCgpHZXRTZXNzaW9uEicuYXR0ZXN0YXRpb24uYWRtaW4udjEuR2V0U2Vzc2lvblJlcXVlc3QaHS5hdHRlc3RhdGlvbi5hZG1pbi52MS5TZXNzaW9uIguQAgHKwRgEKANoAxJgCgdTaWduT3V0EiQuYXR0ZXN0YXRpb24uYWRtaW4udjEuU2lnbk91dFJlcXVlc3QaJS5hdHRlc3RhdGlvbi5hZG1pbi52MS5TaWduT3V0UmVzcG9uc2UiCMrBGAQoA2gDYgZwcm90bzM", [file_attestation_options_v1_options, file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Asks for a link.
@@ -87,6 +87,197 @@ export const SignInLinkSchema: GenMessage<SignInLink> = /*@__PURE__*/
   messageDesc(file_attestation_admin_v1_sessions, 1);
 
 /**
+ * Which sessions to list.
+ *
+ * @generated from message attestation.admin.v1.ListSessionsRequest
+ */
+export type ListSessionsRequest = Message<"attestation.admin.v1.ListSessionsRequest"> & {
+  /**
+   * Whose; all when neither is set.
+   *
+   * @generated from oneof attestation.admin.v1.ListSessionsRequest.owner
+   */
+  owner: {
+    /**
+     * Those of this project.
+     *
+     * @generated from field: string project_id = 1;
+     */
+    value: string;
+    case: "projectId";
+  } | {
+    /**
+     * The operator's own.
+     *
+     * @generated from field: bool operator = 2;
+     */
+    value: boolean;
+    case: "operator";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * How many at most; 50 when left out.
+   *
+   * @generated from field: optional int32 limit = 3;
+   */
+  limit?: number | undefined;
+
+  /**
+   * The `next_cursor` of the page before, of the same sessions.
+   *
+   * @generated from field: string cursor = 4;
+   */
+  cursor: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.ListSessionsRequest.
+ * Use `create(ListSessionsRequestSchema)` to create a new message.
+ */
+export const ListSessionsRequestSchema: GenMessage<ListSessionsRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_sessions, 2);
+
+/**
+ * A page of sessions.
+ *
+ * @generated from message attestation.admin.v1.ListSessionsResponse
+ */
+export type ListSessionsResponse = Message<"attestation.admin.v1.ListSessionsResponse"> & {
+  /**
+   * The sessions, newest first.
+   *
+   * @generated from field: repeated attestation.admin.v1.OpenSession data = 1;
+   */
+  data: OpenSession[];
+
+  /**
+   * Asks for the next page; empty on the last one.
+   *
+   * @generated from field: string next_cursor = 2;
+   */
+  nextCursor: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.ListSessionsResponse.
+ * Use `create(ListSessionsResponseSchema)` to create a new message.
+ */
+export const ListSessionsResponseSchema: GenMessage<ListSessionsResponse> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_sessions, 3);
+
+/**
+ * A session that has not ended.
+ *
+ * @generated from message attestation.admin.v1.OpenSession
+ */
+export type OpenSession = Message<"attestation.admin.v1.OpenSession"> & {
+  /**
+   * `ses_` and a ULID.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The project that it is bound to; empty if it is the operator's.
+   *
+   * @generated from field: string project_id = 2;
+   */
+  projectId: string;
+
+  /**
+   * That project's name.
+   *
+   * @generated from field: string project_name = 3;
+   */
+  projectName: string;
+
+  /**
+   * The link that started it; empty if the admin token did. The audit log says who made the link, and when.
+   *
+   * @generated from field: string link_id = 4;
+   */
+  linkId: string;
+
+  /**
+   * When it was started.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 5;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * When it was last used, to the minute.
+   *
+   * @generated from field: google.protobuf.Timestamp last_used_at = 6;
+   */
+  lastUsedAt?: Timestamp | undefined;
+
+  /**
+   * When it ends at the latest.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 7;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * Whether it is the caller's.
+   *
+   * @generated from field: bool is_own = 8;
+   */
+  isOwn: boolean;
+};
+
+/**
+ * Describes the message attestation.admin.v1.OpenSession.
+ * Use `create(OpenSessionSchema)` to create a new message.
+ */
+export const OpenSessionSchema: GenMessage<OpenSession> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_sessions, 4);
+
+/**
+ * The session to end.
+ *
+ * @generated from message attestation.admin.v1.EndSessionRequest
+ */
+export type EndSessionRequest = Message<"attestation.admin.v1.EndSessionRequest"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.EndSessionRequest.
+ * Use `create(EndSessionRequestSchema)` to create a new message.
+ */
+export const EndSessionRequestSchema: GenMessage<EndSessionRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_sessions, 5);
+
+/**
+ * What was ended.
+ *
+ * @generated from message attestation.admin.v1.EndSessionResponse
+ */
+export type EndSessionResponse = Message<"attestation.admin.v1.EndSessionResponse"> & {
+  /**
+   * Whether this call ended it; false if there is none with this id, or if it had ended.
+   *
+   * @generated from field: bool ended = 1;
+   */
+  ended: boolean;
+};
+
+/**
+ * Describes the message attestation.admin.v1.EndSessionResponse.
+ * Use `create(EndSessionResponseSchema)` to create a new message.
+ */
+export const EndSessionResponseSchema: GenMessage<EndSessionResponse> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_sessions, 6);
+
+/**
  * Whose sessions to end.
  *
  * @generated from message attestation.admin.v1.RevokeSessionsRequest
@@ -105,7 +296,7 @@ export type RevokeSessionsRequest = Message<"attestation.admin.v1.RevokeSessions
  * Use `create(RevokeSessionsRequestSchema)` to create a new message.
  */
 export const RevokeSessionsRequestSchema: GenMessage<RevokeSessionsRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_sessions, 2);
+  messageDesc(file_attestation_admin_v1_sessions, 7);
 
 /**
  * What was ended.
@@ -133,7 +324,7 @@ export type RevokeSessionsResponse = Message<"attestation.admin.v1.RevokeSession
  * Use `create(RevokeSessionsResponseSchema)` to create a new message.
  */
 export const RevokeSessionsResponseSchema: GenMessage<RevokeSessionsResponse> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_sessions, 3);
+  messageDesc(file_attestation_admin_v1_sessions, 8);
 
 /**
  * How to sign in.
@@ -170,7 +361,7 @@ export type SignInRequest = Message<"attestation.admin.v1.SignInRequest"> & {
  * Use `create(SignInRequestSchema)` to create a new message.
  */
 export const SignInRequestSchema: GenMessage<SignInRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_sessions, 4);
+  messageDesc(file_attestation_admin_v1_sessions, 9);
 
 /**
  * Asks for the caller's session.
@@ -185,7 +376,7 @@ export type GetSessionRequest = Message<"attestation.admin.v1.GetSessionRequest"
  * Use `create(GetSessionRequestSchema)` to create a new message.
  */
 export const GetSessionRequestSchema: GenMessage<GetSessionRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_sessions, 5);
+  messageDesc(file_attestation_admin_v1_sessions, 10);
 
 /**
  * A session.
@@ -255,7 +446,7 @@ export type Session = Message<"attestation.admin.v1.Session"> & {
  * Use `create(SessionSchema)` to create a new message.
  */
 export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_sessions, 6);
+  messageDesc(file_attestation_admin_v1_sessions, 11);
 
 /**
  * Asks for the caller's session to end.
@@ -270,7 +461,7 @@ export type SignOutRequest = Message<"attestation.admin.v1.SignOutRequest"> & {
  * Use `create(SignOutRequestSchema)` to create a new message.
  */
 export const SignOutRequestSchema: GenMessage<SignOutRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_sessions, 7);
+  messageDesc(file_attestation_admin_v1_sessions, 12);
 
 /**
  * The session has ended.
@@ -285,7 +476,7 @@ export type SignOutResponse = Message<"attestation.admin.v1.SignOutResponse"> & 
  * Use `create(SignOutResponseSchema)` to create a new message.
  */
 export const SignOutResponseSchema: GenMessage<SignOutResponse> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_sessions, 8);
+  messageDesc(file_attestation_admin_v1_sessions, 13);
 
 /**
  * Sessions of people who are signed in to the dashboard. Called as ProjectService.
@@ -293,7 +484,8 @@ export const SignOutResponseSchema: GenMessage<SignOutResponse> = /*@__PURE__*/
  * A session is a cookie, which a browser sends with calls of its own origin only. It stands in for the credential of
  * the RPCs whose options allow it, by Connect with JSON, and acts for one environment of one project: that of the
  * request headers `Attest-Environment` (`live` or `test`) and, in an operator's session, `Attest-Project`. It ends when
- * its time is over, when it is not used for an hour, by SignOut, by RevokeSessions, and when the admin token changes.
+ * its time is over, when it is not used for an hour, by SignOut, EndSession or RevokeSessions, and when the admin token
+ * changes.
  *
  * @generated from service attestation.admin.v1.SessionService
  */
@@ -307,6 +499,27 @@ export const SessionService: GenService<{
     methodKind: "unary";
     input: typeof CreateSignInLinkRequestSchema;
     output: typeof SignInLinkSchema;
+  },
+  /**
+   * The sessions that have not ended, newest first. Those of an earlier admin token open nothing any more, and are listed
+   * for up to an hour.
+   *
+   * @generated from rpc attestation.admin.v1.SessionService.ListSessions
+   */
+  listSessions: {
+    methodKind: "unary";
+    input: typeof ListSessionsRequestSchema;
+    output: typeof ListSessionsResponseSchema;
+  },
+  /**
+   * Ends one session. Changes nothing if there is none with this id, or if it has ended.
+   *
+   * @generated from rpc attestation.admin.v1.SessionService.EndSession
+   */
+  endSession: {
+    methodKind: "unary";
+    input: typeof EndSessionRequestSchema;
+    output: typeof EndSessionResponseSchema;
   },
   /**
    * Ends all sessions and unused links of a project, or the operator's own sessions.

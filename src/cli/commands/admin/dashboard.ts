@@ -1,6 +1,9 @@
 import { durationFromMs, timestampDate } from '@bufbuild/protobuf/wkt';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import {
+  EndSessionResponseSchema,
+  type OpenSession,
+  OpenSessionSchema,
   RevokeSessionsResponseSchema,
   SessionService,
   SignInLinkSchema,
@@ -10,30 +13,37 @@ import {
   ADMIN_HELP,
   type AdminFlags,
   addAdminFlags,
+  collectPages,
   printJson,
+  printJsonList,
   withAdminApi,
 } from '../../flags/admin-flags.js';
 import { parseDuration } from '../../flags/flag-values.js';
 import { addHelp } from '../../output/help.js';
+import { formatTable } from '../../output/table.js';
 
 const HELP = `
 The operator signs in at /dashboard with the admin token. A link signs somebody else in to one project, once; the
-session ends after 12 hours, after an hour without use, or by \`attest dashboard revoke\`. The first to open the link
-is signed in, so send it as you would send a password.
+session ends after 12 hours, after an hour without use, or by \`attest dashboard end\` and \`revoke\`. The first to open
+the link is signed in, so send it as you would send a password.
 ${ADMIN_HELP}`;
 
 const EXAMPLES = [
   'attest dashboard link prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
   'attest dashboard link prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --lifetime 4h',
+  'attest dashboard sessions --project prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
+  'attest dashboard end ses_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
   'attest dashboard revoke --project prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
 ];
 
-const { createSignInLink, revokeSessions } = SessionService.method;
+const { createSignInLink, listSessions, endSession, revokeSessions } = SessionService.method;
+
+type ListFlags = AdminFlags & { project?: string; operator?: boolean };
 
 /** `attest dashboard`. */
 export function addDashboard(program: Command, cli: Cli): void {
   const dashboard = addHelp(program.command('dashboard'), HELP, EXAMPLES);
-  dashboard.description('make sign-in links to the dashboard, and end its sessions');
+  dashboard.description('make sign-in links to the dashboard, list and end its sessions');
   const command = (name: string) => addHelp(addAdminFlags(dashboard.command(name)), HELP, EXAMPLES);
   command('link')
     .description('make a link that signs in to one project, once; it is shown only once')
@@ -49,6 +59,7 @@ export function addDashboard(program: Command, cli: Cli): void {
         print(cli, link.url);
       }),
     );
+  addSessionCommands(command, cli);
   command('revoke')
     .description("end a project's sessions and unused links, or the operator's sessions")
     .option('--project <id>', "the project (default: the operator's own sessions)")
@@ -59,4 +70,47 @@ export function addDashboard(program: Command, cli: Cli): void {
         print(cli, `${ended.sessions} sessions and ${ended.links} unused links were ended`);
       }),
     );
+}
+
+function addSessionCommands(command: (name: string) => Command, cli: Cli): void {
+  command('sessions')
+    .description('list the sessions that have not ended, newest first')
+    .option('--project <id>', 'only those of this project')
+    .addOption(new Option('--operator', "only the operator's own").conflicts('project'))
+    .action((flags: ListFlags) =>
+      withAdminApi(cli, flags, async (call) => {
+        const owner = ownerOf(flags);
+        const sessions = await collectPages((page) => call(listSessions, { ...page, owner }));
+        if (flags.json) printJsonList(cli, OpenSessionSchema, sessions);
+        else print(cli, sessions.length === 0 ? 'no sessions' : sessionTable(sessions));
+      }),
+    );
+  command('end')
+    .description('end one session')
+    .argument('<session>', 'session ID, ses_...')
+    .action((id: string, flags: AdminFlags) =>
+      withAdminApi(cli, flags, async (call) => {
+        const outcome = await call(endSession, { id });
+        if (!outcome.ended) throw new Error(`${id}: there is no such session, or it has ended`);
+        if (flags.json) printJson(cli, EndSessionResponseSchema, outcome);
+        else print(cli, `${id} was ended`);
+      }),
+    );
+}
+
+function ownerOf({ project, operator }: ListFlags) {
+  if (project !== undefined) return { case: 'projectId' as const, value: project };
+  return operator ? { case: 'operator' as const, value: true } : { case: undefined };
+}
+
+function sessionTable(sessions: readonly OpenSession[]): string {
+  const cells = sessions.map(({ id, projectId, linkId, createdAt, lastUsedAt, expiresAt }) => [
+    id,
+    projectId || 'operator',
+    linkId || '-',
+    ...[createdAt, lastUsedAt, expiresAt].map((at) =>
+      at === undefined ? '-' : `${timestampDate(at).toISOString().slice(0, 16)}Z`,
+    ),
+  ]);
+  return formatTable([['ID', 'PROJECT', 'LINK', 'STARTED', 'LAST USE', 'ENDS'], ...cells]);
 }

@@ -74,7 +74,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   });
   const delayWrong = createWrongDelay();
   const isAdmin = adminCheck(config.secrets.adminToken, delayWrong);
-  const dashboard = createDashboard({ ...options, pool, isAdmin, delayWrong });
+  const dashboard = createDashboard({ ...options, pool, cursors, isAdmin, delayWrong });
   const queue = jobs.connected;
   const admin = adminServices({ config, pool, cursors, principals, queue, dashboard });
   const shared: Omit<ServerDeps, 'services'> = {

@@ -6,6 +6,7 @@ import type { ServiceEntry } from '../../http/services.js';
 import { deriveSessionKey } from '../../keys/session-token.js';
 import { createSignInLimits } from '../../limits/sign-in-limits.js';
 import { sessionHandlers } from '../../rpc/admin/sessions.js';
+import type { Cursors } from '../../rpc/cursor.js';
 import { createSessionPrincipals } from '../../rpc/session-principals.js';
 import type { Pool } from '../../store/database/connect.js';
 import { SCOPES } from '../first-keys.js';
@@ -18,6 +19,7 @@ type DashboardDeps = {
   pool: Pool;
   /** Counts sign-ins and looks sessions up. */
   localPool: Pool;
+  cursors: Cursors;
   baseUrl: () => string;
   verifyUrl: () => string;
   isAdmin: (token: string) => Promise<boolean>;

@@ -4,7 +4,6 @@ import { durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import {
   type CreateSignInLinkRequest,
-  RevokeSessionsResponseSchema,
   type Session,
   SessionSchema,
   type SessionService,
@@ -20,22 +19,21 @@ import { assertSameOrigin } from '../../core/http/same-origin.js';
 import { clearedSessionCookie, readSessionCookie, sessionCookie } from '../../core/http/session-cookie.js';
 import { hashSessionToken, isSessionToken, newSessionToken } from '../../keys/session-token.js';
 import type { SignInLimits } from '../../limits/sign-in-limits.js';
-import type { Pool, Sql } from '../../store/database/connect.js';
+import type { Sql } from '../../store/database/connect.js';
 import {
   deleteSession,
-  deleteSessionsOf,
   insertSession,
   insertSignInLink,
   type SessionRow,
   useSession,
   useSignInLink,
 } from '../../store/projects/sessions.js';
-import { type AuditIds, recordAction } from '../audit-log.js';
+import { recordAction } from '../audit-log.js';
+import { type OpenSessionDeps, openSessionHandlers } from './open-sessions.js';
 import { getProject } from './projects.js';
 
 /** The dependencies of the handlers of SessionService. */
-type SessionDeps = AuditIds & {
-  pool: Pool;
+type SessionDeps = OpenSessionDeps & {
   /** Hashes the secrets of sessions and links. */
   key: KeyObject;
   limits: SignInLimits;
@@ -59,27 +57,14 @@ const SESSION_LIFETIME_MS = 12 * 3_600_000;
 export function sessionHandlers(deps: SessionDeps): Handlers<typeof SessionService> {
   const { pool } = deps;
   return {
+    ...openSessionHandlers(deps),
     createSignInLink: (request, call) => pool.begin((tx) => createLink(deps, tx, request, call)),
-    revokeSessions: ({ projectId }, call) =>
-      pool.begin(async (tx) => {
-        if (projectId !== '') await getProject(tx, projectId);
-        const ended = await deleteSessionsOf(tx, projectId === '' ? null : projectId);
-        const action = AuditAction.SESSIONS_REVOKED;
-        const owner = projectId === '' ? {} : { projectId };
-        await recordAction(deps, tx, call, {
-          action,
-          ...owner,
-          resourceId: projectId || 'admin',
-          detail: ended,
-        });
-        return create(RevokeSessionsResponseSchema, ended);
-      }),
     signIn: (request, call) => signIn(deps, request, call),
     getSession: async (_request, call) => sessionMessage(deps, await getRow(deps, pool, call)),
     signOut: (_request, call) =>
       pool.begin(async (tx) => {
         const resourceId = call.session?.id ?? '';
-        if (await deleteSession(tx, resourceId))
+        if ((await deleteSession(tx, resourceId)) !== undefined)
           await recordAction(deps, tx, call, { action: AuditAction.SESSION_ENDED, resourceId });
         call.responseHeaders.set('set-cookie', clearedSessionCookie(isSecure(deps)));
         return create(SignOutResponseSchema);
@@ -119,7 +104,8 @@ async function signIn(deps: SessionDeps, request: SignInRequest, call: Call): Pr
     await endEarlier(deps, tx, call);
     const id = `ses_${random.ulid(clock())}`;
     const hash = hashSessionToken(key, 'session', token);
-    await insertSession(tx, { id, hash, projectId: who.projectId, lifetimeMs: SESSION_LIFETIME_MS });
+    const { projectId, linkId = null } = who;
+    await insertSession(tx, { id, hash, projectId, linkId, lifetimeMs: SESSION_LIFETIME_MS });
     await recordStart(deps, tx, call, id, who);
     await limits.forgive(tx, call.peer);
     return useSession(tx, hash);

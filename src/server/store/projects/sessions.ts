@@ -10,36 +10,69 @@ export type SessionRow = {
   expiresAt: Date;
 };
 
+/** A session as it is listed: who started it by which link, and when it was last used, to the minute. */
+export type OpenSessionRow = SessionRow & { linkId: string | null; lastUsedAt: Date };
+
 /** A session ends when it was not used for this long. */
 const IDLE = '1 hour';
+
+const isOpen = (sql: Sql) => sql`
+  s.expires_at > clock_timestamp() AND s.last_used_at > clock_timestamp() - ${IDLE}::interval`;
+
+const columns = (sql: Sql) => sql`
+  s.id, s.project_id AS "projectId", p.name AS "projectName", s.created_at AS "createdAt", s.expires_at AS "expiresAt"`;
 
 /** Inserts a session of a project, or of the operator, that ends after `lifetimeMs`. */
 export async function insertSession(
   tx: Sql,
-  session: { id: string; hash: Uint8Array; projectId: string | null; lifetimeMs: number },
+  session: {
+    id: string;
+    hash: Uint8Array;
+    projectId: string | null;
+    linkId: string | null;
+    lifetimeMs: number;
+  },
 ): Promise<void> {
   await tx`
-    INSERT INTO session (id, hash, project_id, expires_at)
-    VALUES (${session.id}, ${session.hash}, ${session.projectId},
+    INSERT INTO session (id, hash, project_id, link_id, expires_at)
+    VALUES (${session.id}, ${session.hash}, ${session.projectId}, ${session.linkId},
             clock_timestamp() + ${session.lifetimeMs}::bigint * interval '1 millisecond')`;
 }
 
 /** Finds the session of a cookie unless it has ended, and records its use to the minute. */
 export async function useSession(sql: Sql, hash: Uint8Array): Promise<SessionRow | undefined> {
   const rows = await sql<(SessionRow & { isStale: boolean })[]>`
-    SELECT s.id, s.project_id AS "projectId", p.name AS "projectName", s.created_at AS "createdAt",
-           s.expires_at AS "expiresAt", s.last_used_at < clock_timestamp() - interval '1 minute' AS "isStale"
+    SELECT ${columns(sql)}, s.last_used_at < clock_timestamp() - interval '1 minute' AS "isStale"
     FROM session s LEFT JOIN project p ON p.id = s.project_id
-    WHERE s.hash = ${Buffer.from(hash)} AND s.expires_at > clock_timestamp()
-      AND s.last_used_at > clock_timestamp() - ${IDLE}::interval`;
+    WHERE s.hash = ${Buffer.from(hash)} AND ${isOpen(sql)}`;
   const [row] = rows;
   if (row?.isStale) await sql`UPDATE session SET last_used_at = clock_timestamp() WHERE id = ${row.id}`;
   return row;
 }
 
-/** Ends one session. @returns whether this call did */
-export async function deleteSession(sql: Sql, id: string): Promise<boolean> {
-  return (await sql`DELETE FROM session WHERE id = ${id} RETURNING id`).length > 0;
+/**
+ * Lists the sessions that have not ended, newest first, below an id: those of a project, with null the operator's, with
+ * undefined all.
+ */
+export async function listSessions(
+  sql: Sql,
+  query: { projectId: string | null | undefined; before: string | undefined; limit: number },
+): Promise<OpenSessionRow[]> {
+  const { projectId, before, limit } = query;
+  return sql<OpenSessionRow[]>`
+    SELECT ${columns(sql)}, s.link_id AS "linkId", s.last_used_at AS "lastUsedAt"
+    FROM session s LEFT JOIN project p ON p.id = s.project_id
+    WHERE ${isOpen(sql)}
+      ${projectId === undefined ? sql`` : projectId === null ? sql`AND s.project_id IS NULL` : sql`AND s.project_id = ${projectId}`}
+      ${before === undefined ? sql`` : sql`AND s.id < ${before}`}
+    ORDER BY s.id DESC LIMIT ${limit}`;
+}
+
+/** Ends one session. @returns its project, null if it was the operator's; undefined if it had ended before */
+export async function deleteSession(sql: Sql, id: string): Promise<{ projectId: string | null } | undefined> {
+  const rows = await sql<{ projectId: string | null; wasOpen: boolean }[]>`
+    DELETE FROM session s WHERE s.id = ${id} RETURNING s.project_id AS "projectId", ${isOpen(sql)} AS "wasOpen"`;
+  return rows.find(({ wasOpen }) => wasOpen);
 }
 
 /** Inserts a sign-in link that works for `lifetimeMs`. @returns when it stops working */

@@ -7,6 +7,7 @@ import { ErrorState, Loading } from '../ui/states.js';
 import { Time } from '../ui/time.js';
 import { LOOKUPS } from './lookups.js';
 import { ProjectSettings } from './project-settings.js';
+import { Sessions } from './sessions.js';
 import { SignInLinks } from './sign-in-links.js';
 
 /** The project's settings. Operators change them, its own sessions read them. */
@@ -20,10 +21,14 @@ export function ProjectPage() {
       {project.isPending ? <Loading what="the project" /> : null}
       {project.error === null ? null : <ErrorState error={project.error} onRetry={project.refetch} />}
       {project.data === undefined ? null : isOperator ? (
-        <div className="cards">
-          <ProjectSettings key={project.data.id} project={project.data} />
-          <SignInLinks projectId={project.data.id} />
-        </div>
+        <>
+          <div className="cards">
+            <ProjectSettings key={project.data.id} project={project.data} />
+            <SignInLinks projectId={project.data.id} />
+          </div>
+          <Sessions title="Sessions of the project" projectId={project.data.id} />
+          <Sessions title="The operator’s sessions" />
+        </>
       ) : (
         <Facts project={project.data} />
       )}

@@ -7,12 +7,13 @@ import { Copyable } from '../ui/copy.js';
 import { Dialog } from '../ui/dialog.js';
 import { ErrorState } from '../ui/states.js';
 import { Time } from '../ui/time.js';
+import { useChange } from '../use-change.js';
 
 /** Makes links that sign in to the project, and ends its sessions. */
 export function SignInLinks({ projectId }: { projectId: string }) {
   const [isRevoking, setRevoking] = useState(false);
   const make = useMutation(SessionService.method.createSignInLink);
-  const revoke = useMutation(SessionService.method.revokeSessions);
+  const revoke = useChange(SessionService.method.revokeSessions);
   const close = () => setRevoking(false);
   return (
     <section className="card" aria-labelledby="access">

@@ -250,6 +250,7 @@ t.test('the admin API returns unavailable without its database, and continues on
     GetUsage: { projectId },
     AskWitness: { name: 'self-tsa' },
     CreateSignInLink: { projectId },
+    EndSession: { id: 'ses_none' },
   };
   app.databaseProxy?.setOpen(false);
   app.databaseProxy?.cut();

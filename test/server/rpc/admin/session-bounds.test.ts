@@ -32,7 +32,7 @@ type Scene = {
 
 async function setScene(): Promise<Scene> {
   const { projectId } = await newKey(app);
-  const tenant = await signedIn(app, { key: '', id: '', projectId, environment: Environment.LIVE });
+  const tenant = await signedIn(app, { projectId, environment: Environment.LIVE });
   const { id } = await admin.ask(createApiKey, {
     projectId,
     environment: Environment.LIVE,

@@ -1,10 +1,13 @@
 /** Sessions of the dashboard: what they reach, how they begin and end, and who cannot use them. */
-import { type DescMethodUnary, getOption } from '@bufbuild/protobuf';
+import { type DescMethodUnary, getOption, type JsonObject, type MessageInitShape } from '@bufbuild/protobuf';
 import t from 'tap';
 import { ApiKeyService } from '../../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { AuditService } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectService } from '../../../../gen/attestation/admin/v1/projects_pb.js';
-import { SessionService } from '../../../../gen/attestation/admin/v1/sessions_pb.js';
+import {
+  type ListSessionsRequestSchema,
+  SessionService,
+} from '../../../../gen/attestation/admin/v1/sessions_pb.js';
 import {
   Resource,
   refers_to,
@@ -19,22 +22,35 @@ import { pruneSignInAttempts } from '../../../../src/server/store/projects/sign-
 import { startApp } from '../../../support/app.js';
 import { ADMIN_METHODS, adminOf } from '../../../support/calling/admin.js';
 import { publicMethods, rpcName } from '../../../support/calling/rpcs.js';
-import { newBrowser, newLink, signedIn } from '../../../support/calling/sessions.js';
+import { type Browser, newBrowser, newLink, signedIn } from '../../../support/calling/sessions.js';
 import { newKey } from '../../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../../support/judging/recorder.js';
 import { NOTHING, sampleOf } from '../samples.js';
 
 const app = await startApp(t, { apis: 2, env: { TRUSTED_PROXIES: 'none' } });
 const admin = adminOf(app);
-const [one, two] = [await newKey(app), await newKey(app)];
+/** Limits that a session may give. */
+const limits = { perSecond: 60, perHour: 10_000, perDay: 100_000, readsPerSecond: 600 };
+const [one, two] = [await newKey(app, { limits }), await newKey(app, { limits })];
 const sessionMethods = SessionService.methods as DescMethodUnary[];
 const methods = [...(await publicMethods()), ...new Set([...ADMIN_METHODS, ...sessionMethods])];
-const { getSession, signOut, createSignInLink, revokeSessions } = SessionService.method;
+const { getSession, signOut, createSignInLink, revokeSessions, listSessions, endSession } =
+  SessionService.method;
 const { updateApiKey, listApiKeys } = ApiKeyService.method;
 const byToken = { credential: { case: 'adminToken' as const, value: admin.token } };
 const byLink = async (projectId: string) => ({
   credential: { case: 'link' as const, value: await newLink(app, projectId) },
 });
+
+type OpenSession = JsonObject & { id: string; isOwn?: boolean };
+
+async function openSessions(of: MessageInitShape<typeof ListSessionsRequestSchema>): Promise<OpenSession[]> {
+  return ((await admin.ask(listSessions, of)).data ?? []) as OpenSession[];
+}
+
+async function idOf(browser: Browser): Promise<string> {
+  return String((await browser.call(getSession, {})).response.id);
+}
 
 function sessionOf(method: DescMethodUnary): SessionAccess {
   return getOption(method, rules).session;
@@ -181,6 +197,45 @@ t.test('a session ends: by its time, without use, when it is revoked', async (t)
   t.equal((await operator.call(getSession, {})).code, 'ok', "the operator's is not the project's");
   t.match(await admin.ask(revokeSessions, {}), { sessions: 1 });
   t.equal((await operator.call(getSession, {})).status, 401);
+});
+
+t.test('sessions are listed by their owner, and ended one by one', async (t) => {
+  const [mine, other, operator] = [await newKey(app), await newKey(app), newBrowser(app)];
+  await operator.signIn(byToken);
+  const [first, second] = [await signedIn(app, mine), await signedIn(app, mine)];
+  await signedIn(app, other);
+  const ofProject = { owner: { case: 'projectId' as const, value: mine.projectId } };
+  const ofOperator = { owner: { case: 'operator' as const, value: true } };
+  const [newest, oldest] = await openSessions(ofProject);
+  t.match(newest, { projectId: mine.projectId, projectName: 'a test', linkId: /^lnk_/, lastUsedAt: /T/ });
+  t.same([newest?.id, oldest?.id], [await idOf(second), await idOf(first)], 'the newest first');
+  t.same((await openSessions(ofOperator)).at(0)?.id, await idOf(operator));
+  t.ok((await openSessions({})).length > 3, 'all, without an owner');
+  const own = (await operator.call(listSessions, ofOperator)).response.data as OpenSession[];
+  t.same(
+    own.filter(({ isOwn }) => isOwn).map(({ id }) => id),
+    [await idOf(operator)],
+    'which is its own',
+  );
+  const page = await admin.ask(listSessions, { ...ofProject, limit: 1 });
+  const cursor = String(page.nextCursor);
+  t.match(await admin.ask(listSessions, { ...ofProject, cursor }), { data: [{ id: oldest?.id }] });
+  t.equal((await admin.call(listSessions, { ...ofOperator, cursor })).code, 'cursor.invalid');
+  const unknown = { owner: { case: 'projectId' as const, value: 'prj_none' } };
+  t.equal((await admin.call(listSessions, unknown)).code, 'project.not_found');
+
+  const id = String(oldest?.id);
+  t.same(await admin.ask(endSession, { id }), { ended: true });
+  t.equal((await first.call(getSession, {})).status, 401, 'it has ended');
+  t.equal((await second.call(getSession, {})).code, 'ok', 'the other has not');
+  t.same(await admin.ask(endSession, { id }), {}, 'it ends once');
+  t.match(await openSessions(ofProject), [{ id: newest?.id }]);
+  const { data } = await admin.ask(AuditService.method.listAuditEntries, { resourceId: id });
+  const revoked = { action: 'AUDIT_ACTION_SESSION_REVOKED', projectId: mine.projectId };
+  t.match(data, [{ ...revoked, actor: { kind: 'AUDIT_ACTOR_KIND_ADMIN' } }, { action: /STARTED/ }]);
+  await app.pool`UPDATE session SET last_used_at = now() - interval '61 minutes' WHERE project_id = ${mine.projectId}`;
+  t.same(await openSessions(ofProject), [], 'one that has ended is not listed');
+  t.same(await admin.ask(endSession, { id: String(newest?.id) }), {}, 'nor ended again');
 });
 
 t.test('the audit log has each sign-in and each change by a session', async (t) => {
