@@ -5,13 +5,18 @@ import { errorRules, findErrorCode } from '../../protocol/error-rules.js';
 import { UNIVERSAL_SCOPE } from '../../server/core/principal.js';
 
 /** The parts of an operation that determine its possible errors. */
-type Refusable = { method: DescMethod; rules: MethodRules; bodyKind: 'json' | 'raw' | 'none' };
+type Refusable = {
+  method: DescMethod;
+  rules: MethodRules;
+  httpMethod: string;
+  bodyKind: 'json' | 'raw' | 'none';
+};
 
 /**
  * All errors of an operation, in the order of the checks: those of its rules and the form of its request, those of its
  * handler, those of the service. Throws for a code that the catalogue lacks.
  */
-export function errorCodes({ method, rules, bodyKind }: Refusable): ErrorCode[] {
+export function errorCodes({ method, rules, httpMethod, bodyKind }: Refusable): ErrorCode[] {
   const codes = new Set([
     ...credentialCodes(rules),
     ...(rules.bucket === Bucket.UNSPECIFIED ? [] : [ErrorCode.RATE_LIMIT_EXCEEDED]),
@@ -26,6 +31,7 @@ export function errorCodes({ method, rules, bodyKind }: Refusable): ErrorCode[] 
         ]
       : []),
     ...(rules.batchOf === '' ? [] : [ErrorCode.IDEMPOTENCY_KEY_INVALID]),
+    ...(rules.etag && httpMethod === 'GET' ? [ErrorCode.REQUEST_PRECONDITION_FAILED] : []),
     ...rules.errors.map((code) => getErrorCode(method, code)),
     ErrorCode.SERVICE_INTERNAL,
     ErrorCode.SERVICE_UNAVAILABLE,

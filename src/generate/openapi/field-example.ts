@@ -1,36 +1,19 @@
-import { type DescField, getOption, hasOption, type JsonValue, ScalarType } from '@bufbuild/protobuf';
-import { default_value, example as exampleOption } from '../../../gen/attestation/options/v1/options_pb.js';
-import { isTextual } from '../../server/json/well-known-types.js';
+import { type DescField, getOption, hasOption, type JsonValue } from '@bufbuild/protobuf';
+import { example as exampleOption, members } from '../../../gen/attestation/options/v1/options_pb.js';
+import { findDefault, optionJson } from '../../server/json/defaults.js';
 
 /** A field's example in its proto, as JSON; undefined if there is none. Throws, naming the field, if it is not JSON. */
 export function findExample(field: DescField): JsonValue | undefined {
-  return hasOption(field, exampleOption) ? jsonOf(field, getOption(field, exampleOption)) : undefined;
+  return hasOption(field, exampleOption) ? optionJson(field, getOption(field, exampleOption)) : undefined;
 }
 
-/** A field's default in requests, likewise. */
-export function findDefault(field: DescField): JsonValue | undefined {
-  return hasOption(field, default_value) ? jsonOf(field, getOption(field, default_value)) : undefined;
-}
-
-function jsonOf(field: DescField, text: string): JsonValue {
-  if (isText(field)) return text;
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch (error) {
-    throw new Error(`${field.parent.typeName}.${field.name}: ${text} is no JSON`, { cause: error });
-  }
-}
-
-/** Whether the field is one JSON string. */
-function isText(field: DescField): boolean {
-  switch (field.fieldKind) {
-    case 'scalar':
-      return field.scalar === ScalarType.STRING || field.scalar === ScalarType.BYTES;
-    case 'enum':
-      return true;
-    case 'message':
-      return isTextual(field.message);
-    default:
-      return false;
-  }
+/**
+ * The default of a request's field that the document names, likewise. Clients fill it in, so that it names none of a member
+ * that other kinds do not have, and none of a message.
+ */
+export function findNamedDefault(field: DescField): JsonValue | undefined {
+  const isOfKind = field.parent.fields.some((sibling) =>
+    sibling.enum?.values.some((value) => hasOption(value, members)),
+  );
+  return isOfKind || field.message !== undefined ? undefined : findDefault(field);
 }

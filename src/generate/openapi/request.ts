@@ -19,6 +19,13 @@ export const PARAMETERS: JsonObject = {
     schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
     example: '8f14e45f-ceea-467f-9e7c-0a1b2c3d4e5f',
   },
+  'If-Match': {
+    name: 'If-Match',
+    in: 'header',
+    description: 'Entity tags, or `*`; the answer is 412 when its own is none of them.',
+    schema: { type: 'string' },
+    example: '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"',
+  },
   'If-None-Match': {
     name: 'If-None-Match',
     in: 'header',
@@ -28,6 +35,8 @@ export const PARAMETERS: JsonObject = {
     example: '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"',
   },
 };
+
+const ENTITY_TAG_HEADERS = ['If-None-Match', 'If-Match'].map((name) => refTo('parameters', name));
 
 /** The parameters of an operation: its path's, its query's, its headers. */
 export function parameters(components: Components, operation: Operation): JsonObject[] {
@@ -40,7 +49,7 @@ export function parameters(components: Components, operation: Operation): JsonOb
     ...inPath,
     ...inQuery,
     ...(rules.idempotentByKey || rules.batchOf !== '' ? [refTo('parameters', 'Idempotency-Key')] : []),
-    ...(rules.etag && httpMethod === 'GET' ? [refTo('parameters', 'If-None-Match')] : []),
+    ...(rules.etag && httpMethod === 'GET' ? ENTITY_TAG_HEADERS : []),
   ];
 }
 

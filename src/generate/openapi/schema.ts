@@ -14,7 +14,7 @@ import { spelling, text_member } from '../../../gen/attestation/options/v1/optio
 import { admitsNumber, findItemRules, findRules } from '../../server/json/field-rules.js';
 import { commentOf } from './comment.js';
 import { type Components, type Direction, refTo } from './components.js';
-import { findDefault, findExample } from './field-example.js';
+import { findExample, findNamedDefault } from './field-example.js';
 import { isRequired } from './required.js';
 import { ruleKeywords } from './rules.js';
 import { findWellKnownSchema, scalarSchema } from './scalar.js';
@@ -65,7 +65,7 @@ export function fieldSchema(components: Components, field: DescField, direction:
 
 /** The keyword `default` of a request's field; empty if its proto has none. */
 export function defaultOf(field: DescField, direction: Direction): JsonObject {
-  const value = direction === 'request' ? findDefault(field) : undefined;
+  const value = direction === 'request' ? findNamedDefault(field) : undefined;
   return value === undefined ? {} : { default: value };
 }
 

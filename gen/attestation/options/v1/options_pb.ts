@@ -94,7 +94,7 @@ export type MethodRules = Message<"attestation.options.v1.MethodRules"> & {
   access: Access;
 
   /**
-   * Whether the REST answer carries a strong ETag over its bytes and honours `If-None-Match`.
+   * Whether the REST answer carries a strong ETag over its bytes and honours `If-Match` and `If-None-Match`.
    *
    * @generated from field: bool etag = 6;
    */
@@ -428,7 +428,8 @@ export const example: GenExtension<FieldOptions, string> = /*@__PURE__*/
   extDesc(file_attestation_options_v1_options, 2);
 
 /**
- * What the service takes when a request leaves the field out, spelled as `example` is.
+ * What the service takes when a request leaves the field out, spelled as `example` is: a request that says it is the
+ * same request. Of a message, the members that it takes when they are left out; `{}` where that says nothing more.
  *
  * @generated from extension: string default_value = 50208;
  */
