@@ -35,6 +35,11 @@ export function assertMembersOfKind(destination: ExportDestination): void {
   if (problems.length > 0) throw invalidRequest(problems);
 }
 
+/** Leaves out the slash at the end of a prefix, with which it is the same one. */
+export function trimPrefix(destination: ExportDestination): void {
+  if (destination.prefix !== undefined) destination.prefix = destination.prefix.replace(/\/$/, '');
+}
+
 /** Separates the members that are marked as secret in the proto. */
 export function splitSecrets(destination: ExportDestination): SplitDestination {
   const members = toJson(ExportDestinationSchema, create(ExportDestinationSchema, destination)) as JsonObject;

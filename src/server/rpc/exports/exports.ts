@@ -43,7 +43,7 @@ import { changeOnce, type Idempotency } from '../idempotency.js';
 import { changeOnceAfter } from '../leased-idempotency.js';
 import { pageReader } from '../list-page.js';
 import type { SendJob } from '../send-after.js';
-import { assertMembersOfKind, splitSecrets } from './destination-input.js';
+import { assertMembersOfKind, splitSecrets, trimPrefix } from './destination-input.js';
 import { exportMessage } from './export-messages.js';
 import { type ProbeDeps, probeDestination } from './probe.js';
 
@@ -97,6 +97,7 @@ async function createExport(deps: ExportDeps, request: CreateExportRequest, call
   const schema = request.filter?.schema || null;
   if (destination === undefined) throw new Error('the request was not validated');
   assertMembersOfKind(destination);
+  trimPrefix(destination);
   const id = `exp_${deps.random.ulid(deps.clock())}`;
   const { members, secrets } = splitSecrets(destination);
   const { idempotency, probe, encryptionKeys } = deps;
