@@ -1,11 +1,12 @@
 import { createHmac, type Hmac } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type DescMethodUnary, type Message, toJson } from '@bufbuild/protobuf';
+import { type DescMethodUnary, type JsonObject, type Message, toJson } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import type { Config } from '../../config/config.js';
 import { jcs } from '../../proof/bytes/jcs.js';
 import type { Call } from '../core/call.js';
 import { ApiError, idempotencyInProgress } from '../core/errors.js';
+import { withoutDefaults } from '../json/defaults.js';
 import { deriveKeyRing, type KeyRing } from '../keys/key-ring.js';
 import type { Pool, Sql } from '../store/database/connect.js';
 import { confirmDurable } from '../store/database/session.js';
@@ -154,18 +155,21 @@ export async function findEarlierRequests(
   return findClaims(pool, { holder, retentionMs }, requests);
 }
 
-/** The hashes of a request of `method`, given as the JCS of its message, under every secret key, the newest first. */
+/**
+ * The hashes of a request of `method` under every secret key, the newest first. `texts`: the JCS of its message without
+ * defaults, and of the message as sent if that names some, under which earlier versions recorded it.
+ */
 export function requestHashes(
   { keys }: Idempotency,
   method: DescMethodUnary,
-  request: string,
+  texts: readonly string[],
 ): readonly Uint8Array[] {
-  return keys.map((key) => hashRequest(key, method, request));
+  return texts.flatMap((text) => keys.map((key) => requestHmac(key, method, text).digest()));
 }
 
 /** The first of {@link requestHashes}, which is stored, in hex. */
-export function newRequestHash({ keys }: Idempotency, method: DescMethodUnary, request: string): string {
-  return requestHmac(keys[0], method, request).digest('hex');
+export function newRequestHash({ keys }: Idempotency, method: DescMethodUnary, text: string): string {
+  return requestHmac(keys[0], method, text).digest('hex');
 }
 
 /** The owner of a call's idempotency key: the id of the API key or session, or `admin`. */
@@ -173,29 +177,22 @@ export function holderOf(call: Call): string {
   return call.principal?.id ?? call.session?.id ?? 'admin';
 }
 
-function claimOf(
-  { keys, retentionMs }: Idempotency,
-  call: Call,
-  idempotencyKey: string,
-  request: Message,
-): Claim {
+function claimOf(deps: Idempotency, call: Call, idempotencyKey: string, request: Message): Claim {
+  const { method } = call;
   return {
     holder: holderOf(call),
     key: idempotencyKey,
-    requestHashes: keys.map((key) => requestHash(key, call, request)),
-    retentionMs,
+    requestHashes: requestHashes(deps, method, requestTexts(method, request)),
+    retentionMs: deps.retentionMs,
   };
 }
 
+function requestTexts({ input }: DescMethodUnary, request: Message): string[] {
+  const sent = toJson(input, request) as JsonObject;
+  return [...new Set([jcs(withoutDefaults(input, sent)), jcs(sent)])];
+}
+
 /** HMAC of an RPC's name and message: the same for every protocol, and reveals nothing of the message. */
-function requestHash(key: KeyRing[0], { method }: Call, request: Message): Buffer {
-  return hashRequest(key, method, jcs(toJson(method.input, request)));
-}
-
-function hashRequest(key: KeyRing[0], method: DescMethodUnary, request: string): Buffer {
-  return requestHmac(key, method, request).digest();
-}
-
 function requestHmac({ key }: KeyRing[0], { parent, name }: DescMethodUnary, request: string): Hmac {
   return createHmac('sha256', key).update(`${parent.typeName}/${name}\n${request}`);
 }

@@ -1,7 +1,8 @@
-import type {
-  ApiKey,
-  CreateApiKeyRequest,
-  RotateApiKeyRequest,
+import {
+  type ApiKey,
+  type CreateApiKeyRequest,
+  type RotateApiKeyRequest,
+  RotateApiKeyRequestSchema,
 } from '../../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import { EnvironmentSchema } from '../../../../gen/attestation/v1/environment_pb.js';
@@ -9,6 +10,7 @@ import { enumName } from '../../../protocol/enum-names.js';
 import type { Call } from '../../core/call.js';
 import type { Principal } from '../../core/principal.js';
 import type { RandomSource } from '../../core/random.js';
+import { defaultsOf } from '../../json/defaults.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
 import {
   DEFAULT_LIMITS,
@@ -47,7 +49,7 @@ export type ApiKeyDeps = {
   onKeyChange: (apiKeyId: string) => void;
 };
 
-const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
+const { overlap: DEFAULT_OVERLAP } = defaultsOf(RotateApiKeyRequestSchema);
 
 /** Creates a key. The response has its secret; a replay has not. */
 export async function createApiKey(
@@ -116,10 +118,9 @@ async function replaceKey(deps: ApiKeyDeps, tx: Sql, call: Call, request: Rotate
   return replacement;
 }
 
-function overlapOf({ overlap }: RotateApiKeyRequest): number {
-  return overlap === undefined
-    ? DEFAULT_OVERLAP_MS
-    : Number(overlap.seconds) * 1000 + Math.round(overlap.nanos / 1e6);
+function overlapOf({ overlap = DEFAULT_OVERLAP }: RotateApiKeyRequest): number {
+  if (overlap === undefined) throw new Error('the proto has no default of overlap');
+  return Number(overlap.seconds) * 1000 + Math.round(overlap.nanos / 1e6);
 }
 
 type NewKeyColumns = Omit<NewApiKey, 'id' | 'prefix' | 'last4' | 'hmac'>;

@@ -3,12 +3,11 @@ import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import {
   type CreateExportRequest,
+  CreateExportRequestSchema,
   DestinationKindSchema,
   type Export,
-  ExportCompression,
   type ExportDestination,
   type ExportService,
-  ExportStart,
   ExportStatus,
   type ListExportsRequest,
   ListExportsRequestSchema,
@@ -19,6 +18,7 @@ import { enumName } from '../../../protocol/enum-names.js';
 import { type Call, getPrincipal, type Handlers } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import { readStoredDestination } from '../../export/stored-destination.js';
+import { defaultsOf } from '../../json/defaults.js';
 import { invalidRequest } from '../../json/problems.js';
 import { encryptSecret } from '../../keys/encryption.js';
 import type { KeyRing } from '../../keys/key-ring.js';
@@ -61,6 +61,7 @@ type ExportDeps = AuditIds & {
 
 const MAX_EXPORTS = 50;
 const SHOWN_DELIVERIES = 50;
+const DEFAULTS = defaultsOf(CreateExportRequestSchema);
 const readPage = pageReader(ListExportsRequestSchema);
 
 /** The handlers of ExportService. */
@@ -115,8 +116,8 @@ async function createExport(deps: ExportDeps, request: CreateExportRequest, call
         destination: members,
         secrets: encryptSecret(encryptionKeys, JSON.stringify(secrets), id),
         schema,
-        compression: request.compression || ExportCompression.NONE,
-        start: request.start || ExportStart.NOW,
+        compression: request.compression || DEFAULTS.compression,
+        start: request.start || DEFAULTS.start,
       };
       if (!(await insertExport(tx, made, MAX_EXPORTS))) throw limitReached();
       const detail: JsonObject = {

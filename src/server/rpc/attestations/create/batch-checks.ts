@@ -4,7 +4,7 @@ import { ApiError } from '../../../core/errors.js';
 import { type KeyedRequest, requestHashes } from '../../idempotency.js';
 import { readMetadata } from '../metadata.js';
 import { type CreateDeps, LARGE_METADATA } from './create-attestation.js';
-import { type CheckedSubmission, checkSubmission, creationText } from './new-submission.js';
+import { type CheckedSubmission, checkSubmission, creationTexts } from './new-submission.js';
 
 type CheckDeps = Pick<CreateDeps, 'schemas' | 'idempotency' | 'ownTurn'>;
 
@@ -64,7 +64,7 @@ function keyOf(
   const { createAttestation } = AttestationService.method;
   return {
     key,
-    requestHashes: requestHashes(idempotency, createAttestation, creationText(submission, validation)),
+    requestHashes: requestHashes(idempotency, createAttestation, creationTexts(submission, validation)),
   };
 }
 

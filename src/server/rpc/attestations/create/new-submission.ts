@@ -1,6 +1,7 @@
 /** The steps from a request to the row of its submission, the same for one and for many. */
 import {
   type CreateAttestationRequest,
+  CreateAttestationRequestSchema,
   MetadataState,
   ValidationMode,
   ValidationModeSchema,
@@ -10,6 +11,7 @@ import { metadataCommitment, SALT_BYTES, statementText } from '../../../../proof
 import { type EnvironmentName, environmentName } from '../../../../protocol/environment.js';
 import type { Principal } from '../../../core/principal.js';
 import type { RandomSource } from '../../../core/random.js';
+import { defaultsOf } from '../../../json/defaults.js';
 import { formatMs } from '../../../json/well-known-types.js';
 import type { Departure } from '../../../schema/problems.js';
 import type { SchemaRegistry } from '../../../schema/registry.js';
@@ -62,14 +64,24 @@ export function checkSubmission(
   };
 }
 
+const { validation: DEFAULT_VALIDATION } = defaultsOf(CreateAttestationRequestSchema);
+
 /**
- * The JCS of the message that creates a submission, of its canonical metadata: what hashes of requests are of. Making the
- * message, and its JCS, takes 8.6 µs longer.
+ * The JCS of the message that creates a submission, without defaults and of its canonical metadata: what hashes of requests
+ * are of. Making the message, and its JCS, takes 8.6 µs longer.
  */
-export function creationText(
-  { artifactSha256, metadata }: CheckedSubmission,
-  validation: ValidationMode,
-): string {
+export function creationText(submission: CheckedSubmission, validation: ValidationMode): string {
+  const isDefault = validation === DEFAULT_VALIDATION;
+  return sentText(submission, isDefault ? ValidationMode.UNSPECIFIED : validation);
+}
+
+/** {@link creationText}, and the text as sent if that names a default. */
+export function creationTexts(submission: CheckedSubmission, validation: ValidationMode): string[] {
+  const text = creationText(submission, validation);
+  return validation === DEFAULT_VALIDATION ? [text, sentText(submission, validation)] : [text];
+}
+
+function sentText({ artifactSha256, metadata }: CheckedSubmission, validation: ValidationMode): string {
   const mode =
     validation === ValidationMode.UNSPECIFIED
       ? ''
