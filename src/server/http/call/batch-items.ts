@@ -13,13 +13,13 @@ import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call, ReadItem } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import { type Bound, findBound } from '../../json/bound.js';
+import { compileValueCheck } from '../../json/check-values.js';
 import { compileReader } from '../../json/codec.js';
-import { compileCount } from '../../json/count-values.js';
 import { findRules } from '../../json/field-rules.js';
 import { asFields } from '../../json/message-codec.js';
 import { invalidRequest } from '../../json/problems.js';
 import { type NextBytes, splitJsonList } from '../../json/split-list.js';
-import { readJson, tooManyValues } from '../../json/strict-json.js';
+import { readJson } from '../../json/strict-json.js';
 import { tooLarge } from '../socket/bodies.js';
 import { invalidKey, isIdempotencyKey, readBatchKey } from './new-call.js';
 import { compileMessageCheck } from './validate.js';
@@ -126,7 +126,7 @@ class MalformedItem extends Error {
 function compileReaders(desc: DescMessage, { maxValues }: Bound): Record<ItemEncoding, ReadMessage> {
   const readRest = compileReader(desc);
   const checkText = compileMessageCheck(desc);
-  const hasMoreValues = compileCount(desc);
+  const checkValues = compileValueCheck(desc);
   const checked = (message: Message) => {
     checkText(message);
     return message;
@@ -135,7 +135,7 @@ function compileReaders(desc: DescMessage, { maxValues }: Bound): Record<ItemEnc
     rest: (bytes) => readRest(readJson(bytes, maxValues)),
     json: (bytes) => checked(readProtoJson(desc, bytes, maxValues)),
     binary: (bytes) => {
-      if (hasMoreValues?.(bytes, maxValues)) throw tooManyValues(maxValues);
+      checkValues?.(bytes, maxValues);
       return checked(readBinary(desc, bytes));
     },
   };

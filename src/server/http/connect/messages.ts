@@ -5,7 +5,7 @@ import { base64Decode } from '@bufbuild/protobuf/wire';
 import { Code } from '@connectrpc/connect';
 import type { Call } from '../../core/call.js';
 import type { Bound } from '../../json/bound.js';
-import { readJson, tooManyValues } from '../../json/strict-json.js';
+import { readJson } from '../../json/strict-json.js';
 import type { ReadItems } from '../call/batch-items.js';
 import { bodyLength, type HoldBytes, readStream, tooLarge, unsupported } from '../socket/bodies.js';
 import type { NodeRequest, Protocol } from '../socket/requests.js';
@@ -125,8 +125,8 @@ export function envelope(flags: number, message: Uint8Array): Buffer {
 export type MessageRules = {
   desc: DescMessage;
   bound: Bound;
-  /** Whether the Structs of a binary message have more than `max` values. Undefined if the type has no Struct. */
-  hasMoreValues: ((bytes: Uint8Array, max: number) => boolean) | undefined;
+  /** Throws if the Structs of a binary message have more than `max` values, or one without a kind. */
+  checkValues: ((bytes: Uint8Array, max: number) => void) | undefined;
   /** Reads the items of a batch; undefined for other methods. */
   readItems: ReadItems | undefined;
 };
@@ -219,13 +219,13 @@ async function inflateWithin(bytes: Uint8Array, maxBytes: number): Promise<Uint8
 
 /** Parses a message. Throws `request.invalid` and `request.malformed_json`. */
 export function parseMessage(bytes: Uint8Array, { isJson }: MessageFormat, rules: MessageRules): Message {
-  const { desc, bound, hasMoreValues } = rules;
+  const { desc, bound, checkValues } = rules;
   if (isJson) {
     const json = readJson(bytes, bound.maxValues);
     // What is unknown is rejected, as ProtoJSON has it by default: a misspelled filter must not list everything.
     return parsed(() => fromJson(desc, json, { ignoreUnknownFields: false }), '');
   }
-  if (hasMoreValues?.(bytes, bound.maxValues)) throw tooManyValues(bound.maxValues);
+  checkValues?.(bytes, bound.maxValues);
   return parsed(() => fromBinary(desc, bytes), 'parse binary: ');
 }
 

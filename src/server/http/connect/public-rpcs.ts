@@ -118,7 +118,7 @@ function assertPlain(encoding: string | string[] | undefined, { acceptHeader }: 
 
 function rulesOf({ input }: PublicRpc, { maxPublicBytes }: Limits): MessageRules {
   const bound = { maxBytes: maxPublicBytes, maxValues: maxPublicBytes, listBytes: 0 };
-  return { desc: input, bound, hasMoreValues: undefined, readItems: undefined };
+  return { desc: input, bound, checkValues: undefined, readItems: undefined };
 }
 
 function callOf({ closing }: State, signal: () => AbortSignal): PublicCall {

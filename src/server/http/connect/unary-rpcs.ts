@@ -5,7 +5,7 @@ import { type Call, messageOf } from '../../core/call.js';
 import { ApiError, deadlineExceeded, internalError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import { boundBy, findBound } from '../../json/bound.js';
-import { compileCount } from '../../json/count-values.js';
+import { compileValueCheck } from '../../json/check-values.js';
 import { findItemReader } from '../call/batch-items.js';
 import type { Interceptors } from '../call/interceptors.js';
 import { newCall } from '../call/new-call.js';
@@ -89,7 +89,7 @@ function describe(method: DescMethodUnary, maxBodyBytes: number): Rpc {
     desc: method.input,
     httpMethods: isSafe ? ['GET', 'POST'] : ['POST'],
     bound: boundBy(findBound(method.input), maxBodyBytes),
-    hasMoreValues: compileCount(method.input),
+    checkValues: compileValueCheck(method.input),
     readItems: findItemReader(method),
     check: compileMessageCheck(method.input),
   };
