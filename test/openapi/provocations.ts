@@ -52,6 +52,7 @@ export const PROVOCATIONS: Readonly<Record<string, Provocation>> = {
   'request.unsupported_media_type': attempting({
     raw: { body: '{}', headers: { 'content-type': 'text/plain' } },
   }),
+  'request.precondition_failed': attempting({ raw: { headers: { 'if-match': '"another"' } } }),
   'cursor.invalid': attempting({ input: { cursor: 'cur_nonsense' } }),
   'idempotency.key_invalid': attempting({ headers: { 'idempotency-key': 'two words' } }),
   'idempotency.key_reused': async ({ app, owner, known }) => {

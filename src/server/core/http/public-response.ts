@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../errors.js';
-import { etagOf, isNoneMatch } from './etag.js';
+import { assertMatch, etagOf, isNoneMatch } from './etag.js';
 import { acceptsGzip } from './gzip.js';
 
 const ALLOWED = 'GET, HEAD, OPTIONS';
@@ -21,7 +21,7 @@ export type PublicResponse = {
 
 /**
  * Sends the response of a public GET: with an entity tag (304 if the client has these bytes) and CORS for every origin.
- * A compressed body has the weak form of the tag, so that either form matches the other.
+ * Throws `request.precondition_failed` if `If-Match` does not match. A compressed body has the weak form of the tag, so that either form matches the other.
  */
 export async function sendPublic(
   request: FastifyRequest,
@@ -33,6 +33,11 @@ export async function sendPublic(
   const zips = gzipped !== undefined && acceptsGzip(request.headers['accept-encoding']);
   // Every origin gets the same response: the `vary` that the API's CORS has set would only split caches.
   reply.raw.removeHeader('vary');
+  if (reply.statusCode < 300) {
+    // Also of the refusal, which is not sent by `reply`.
+    reply.raw.setHeader('access-control-allow-origin', '*');
+    assertMatch(request.headers['if-match'], tag);
+  }
   if (gzipped !== undefined) void reply.header('vary', 'accept-encoding');
   void reply
     .header('access-control-allow-origin', '*')

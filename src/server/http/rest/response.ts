@@ -5,7 +5,7 @@ import type { HttpBody } from '../../../../gen/google/api/httpbody_pb.js';
 import { errorRules } from '../../../protocol/error-rules.js';
 import { type Call, type HandlerResponse, isSerialized, messageOf } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
-import { etagOf, isNoneMatch } from '../../core/http/etag.js';
+import { assertMatch, etagOf, isNoneMatch } from '../../core/http/etag.js';
 import { acceptsGzip, MIN_COMPRESSED_BYTES } from '../../core/http/gzip.js';
 import { compileFieldWriter, compileWriter } from '../../json/codec.js';
 import { asFields, findFieldValue } from '../../json/message-codec.js';
@@ -67,7 +67,8 @@ function rawBody(body: HttpBody | undefined): ResponseBody {
 }
 
 /**
- * The response to a successful call: the route's status, or 304 if `If-None-Match` matches.
+ * The response to a successful call: the route's status, or 304 if `If-None-Match` matches. Throws
+ * `request.precondition_failed` if `If-Match` does not match.
  *
  * @param headers those of the call; the response's are added to them
  */
@@ -84,6 +85,7 @@ export function successResponse(
   if (route.successStatus === 204) return { status: 204, headers, body: undefined, etag: undefined };
   const etag = route.hasEtag ? (known ?? etagOf(body)) : undefined;
   const isRead = httpMethod === 'GET' || httpMethod === 'HEAD';
+  if (etag !== undefined && isRead) assertMatch(call.header('if-match'), etag);
   if (etag !== undefined && isRead && isNoneMatch(call.header('if-none-match'), etag)) {
     return { status: 304, headers, body: undefined, etag };
   }
