@@ -8,8 +8,10 @@ const REST_PREFIX = '/v1/';
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
 /** Headers that must not be repeated: Node shows the first of two, a proxy may have used the second. */
 const SINGLE: ReadonlyMap<number, string> = new Map(
-  ['host', 'authorization'].map((name) => [name.length, name]),
+  ['host', 'authorization', 'content-type'].map((name) => [name.length, name]),
 );
+/** Header fields of a request. As many as Node's HTTP/1.1 reads by default, which ignores those beyond. */
+const MAX_HEADERS = 1000;
 const CLOSE = { connection: 'close' };
 
 /** Whether a request target in origin form is one of REST. */
@@ -34,12 +36,16 @@ export function normalizeTarget(req: NodeRequest): void {
 }
 
 /**
- * Throws for a request that two servers could read differently: `request.invalid` if Host (RFC 9112, section
- * 3.2) or Authorization is repeated, or if Host and `:authority` differ (RFC 9113, section 8.3.1), and
+ * Throws for a request that two servers could read differently: `request.headers_too_large` for more header fields than
+ * are read, `request.invalid` if Host (RFC 9112, section 3.2), Authorization or Content-Type is repeated, or if Host and `:authority` differ (RFC 9113, section 8.3.1), and
  * `request.unsupported_transfer_coding` for a transfer coding besides chunked (RFC 9112, section 6.1).
  */
 export function assertUnambiguous(req: NodeRequest): void {
   const { rawHeaders, headers } = req;
+  if (rawHeaders.length > 2 * MAX_HEADERS) {
+    const message = `the request has more than ${MAX_HEADERS} header fields`;
+    throw new ApiError(ErrorCode.REQUEST_HEADERS_TOO_LARGE, message, {}, CLOSE);
+  }
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string;
     const single = SINGLE.get(name.length);

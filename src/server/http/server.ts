@@ -9,7 +9,7 @@ import { createApp } from './app.js';
 import { createInterceptors, type InterceptorDeps } from './call/interceptors.js';
 import { createValidate } from './call/validate.js';
 import { createPublicRpcs, type PublicRpcs } from './connect/public-rpcs.js';
-import { refuseUnknownRpc, wantsRpc } from './connect/refusal.js';
+import { refuseEarly, refuseUnknownRpc, wantsRpc } from './connect/refusal.js';
 import { createUnaryRpcs, type UnaryRpcs } from './connect/unary-rpcs.js';
 import { createCors } from './cors.js';
 import { assertUnambiguous, isRest, normalizeTarget } from './request-target.js';
@@ -31,7 +31,6 @@ import {
   type RequestRecord,
   type Requests,
 } from './socket/requests.js';
-import { writeError } from './socket/write-response.js';
 
 export type ServerDeps = Omit<InterceptorDeps, 'validate'> & {
   /** RPCs that anyone may call and that may stream: health, reflection. */
@@ -184,7 +183,7 @@ function createAdmission(
     start(() => {
       if (isClosed(record.res)) return;
       if (refusal === undefined) serve(record);
-      else writeError(record, refusal);
+      else refuseEarly(record, refusal);
     });
   };
 }
@@ -222,7 +221,7 @@ function createDispatcher(handlers: Handlers): (record: RequestRecord) => void {
       if (publicRpc !== undefined) return void publicRpcs.handle(publicRpc, record);
       others(record);
     } catch (error) {
-      writeError(record, error instanceof ApiError ? error : internalError(record.requestId, error));
+      refuseEarly(record, error instanceof ApiError ? error : internalError(record.requestId, error));
     }
   };
 }

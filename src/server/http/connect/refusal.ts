@@ -73,6 +73,16 @@ function isConnect(headers: IncomingHttpHeaders): boolean {
   return headers['connect-protocol-version'] !== undefined && UNARY.test(headers['content-type'] ?? '');
 }
 
+/** Rejects a request before anything is known of it but its headers, in the form that these ask for. */
+export function refuseEarly(record: RequestRecord, error: ApiError): void {
+  if (!wantsRpc(record)) {
+    writeError(record, error);
+    return;
+  }
+  record.protocol = protocolOf(record.req.headers['content-type']);
+  writeRpcResponse(record, refusalResponse(record, error));
+}
+
 /** Rejects a call of an unknown method; on gRPC and gRPC-Web with headers only. */
 export function refuseUnknownRpc(record: RequestRecord): void {
   const { req, res, requestId } = record;

@@ -171,12 +171,15 @@ function checkMediaType({ headers }: NodeRequest, kind: BodyKind): void {
 }
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;
-const CHARSET = /;[ \t]*charset[ \t]*=[ \t]*"?([^";\s]*)"?/i;
+/** A parameter of a media type (RFC 9110, 5.6.6); a quoted value may hold semicolons. */
+const PARAMETER = /;[ \t]*([^\s"=;]+)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"?|([^";\s]*))/g;
 
 /** Whether a `Content-Type` is JSON in UTF-8; parameters other than the charset do not matter. */
 function isJsonType(contentType: string): boolean {
   if (contentType === 'application/json') return true;
   if (!JSON_TYPE.test(contentType)) return false;
-  const charset = CHARSET.exec(contentType)?.[1];
-  return charset === undefined || /^utf-?8$/i.test(charset);
+  for (const [, name = '', quoted, token] of contentType.matchAll(PARAMETER)) {
+    if (name.toLowerCase() === 'charset') return /^utf-?8$/i.test(quoted ?? token ?? '');
+  }
+  return true;
 }

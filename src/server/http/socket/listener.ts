@@ -59,6 +59,8 @@ export function createListener(options: ListenerOptions): Listener {
   const sockets = new Set<Socket>();
   const sessions = new Set<Http2Connection>();
   server.maxConnections = limits.maxConnections;
+  // Every header field is read, within `maxHeaderBytes`: Node ignores those beyond a maximum.
+  server.maxHeadersCount = 0;
   takeRequests(server, onRequest);
   server.on('clientError', (error, socket) => onClientError(error, socket as Socket));
   takeConnections(server, tls === undefined ? 'connection' : 'secureConnection', (socket, serveHttp1) => {
