@@ -14,7 +14,7 @@ type AppDeps = {
   /** Counts the bytes of responses until they are sent. */
   holdResponse: HoldResponse;
   /** Responds to a request that has no route here. */
-  notFound: (record: RequestRecord) => void;
+  notFound: (record: RequestRecord) => Promise<void>;
 };
 
 /** The public routes. */
@@ -45,7 +45,7 @@ export function createApp(deps: AppDeps): App {
     ready: async () => void (await fastify.ready()),
     serve(record) {
       const { req, res } = record;
-      if (!mayHaveRoute(pathOf(req.url))) return deps.notFound(record);
+      if (!mayHaveRoute(pathOf(req.url))) return void deps.notFound(record);
       res.setHeader('x-request-id', record.requestId);
       records.set(req, record);
       // Fastify is typed for HTTP/1.1 only, but routes both.
@@ -71,14 +71,14 @@ function createFastify({ notFound, log }: AppDeps, getRecord: GetRecord): Fastif
     return503OnClosing: false,
     frameworkErrors: (_error, request, reply) => {
       reply.hijack();
-      notFound(getRecord(request));
+      void notFound(getRecord(request));
     },
   });
   fastify.removeAllContentTypeParsers();
   fastify.addContentTypeParser('*', (_request, _payload, done) => done(null));
   fastify.setNotFoundHandler((request, reply) => {
     reply.hijack();
-    notFound(getRecord(request));
+    void notFound(getRecord(request));
   });
   fastify.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
     reply.hijack();

@@ -6,7 +6,7 @@ import { listen } from '../core/http/listen.js';
 import type { Logger } from '../core/logger.js';
 import type { PublicRpc } from '../core/public-rpc.js';
 import { createApp } from './app.js';
-import { createInterceptors, type InterceptorDeps } from './call/interceptors.js';
+import { createInterceptors, type InterceptorDeps, type Interceptors } from './call/interceptors.js';
 import { createValidate } from './call/validate.js';
 import { createPublicRpcs, type PublicRpcs } from './connect/public-rpcs.js';
 import { refuseEarly, refuseUnknownRpc, wantsRpc } from './connect/refusal.js';
@@ -80,7 +80,7 @@ export function createServer(deps: ServerDeps): ApiServer {
   const closing = new AbortController();
   const app = createApp({
     ...shared,
-    notFound: (record) => (wantsRpc(record) ? refuseUnknownRpc(record) : void rest.handle(record)),
+    notFound: (record) => (wantsRpc(record) ? refuseRpc(interceptors, record) : rest.handle(record)),
   });
   const rpcs = createUnaryRpcs(shared);
   const publicRpcs = createPublicRpcs({ ...shared, rpcs: deps.moreRpcs ?? [], closing: closing.signal });
@@ -117,6 +117,11 @@ export function createServer(deps: ServerDeps): ApiServer {
     }),
     reloadTls: listener.reloadTls,
   };
+}
+
+async function refuseRpc({ countUnrouted }: Interceptors, record: RequestRecord): Promise<void> {
+  await countUnrouted(record);
+  refuseUnknownRpc(record);
 }
 
 /** The open requests; each that ends is logged and observed. */

@@ -77,6 +77,7 @@ function openListener(of: Schema, { messageReceiveLimit, serverCreds }: Wanted) 
         return create(call.method.output);
       },
       rateHeaders: () => [],
+      countUnrouted: () => undefined,
       finish: () => {},
     },
     log,

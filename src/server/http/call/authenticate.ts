@@ -42,6 +42,15 @@ export function knownPrincipal(deps: Credentials, call: Call): Principal | undef
   return token === undefined ? undefined : deps.principals.known(token);
 }
 
+/** The principal that an `Authorization` header names; undefined for an unknown one. Rejects for one that is no API key. */
+export async function findPrincipal(
+  { principals }: Credentials,
+  authorization: string,
+): Promise<Principal | undefined> {
+  const token = bearerToken(authorization, API_KEY);
+  return principals.known(token) ?? principals.find(token);
+}
+
 /** The refusal of a call without any credentials to a method that needs some; undefined of any other call. */
 export function findMissingCredentials({ sessions }: Credentials, call: Call): ApiError | undefined {
   const { access } = call.rules;

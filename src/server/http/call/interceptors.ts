@@ -3,10 +3,13 @@ import type { Call, HandlerResponse } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
 import type { RateState } from '../../core/rate-window.js';
 import { handlersByMethod, methodRules, type ServiceEntry, unaryMethods } from '../services.js';
+import { isClosed, type NodeResponse, type RequestRecord } from '../socket/requests.js';
+import { setHeaders } from '../socket/write-response.js';
 import {
   authenticate,
   type Credentials,
   findMissingCredentials,
+  findPrincipal,
   findScopeRefusal,
   knownPrincipal,
 } from './authenticate.js';
@@ -14,7 +17,14 @@ import { checkItems } from './batch-items.js';
 import { assertConfinable, assertOwn, fillOwnProject } from './confine.js';
 import { readIdempotencyKey } from './new-call.js';
 
-import { countCall, countRefused, isSpentWindow, type RateLimits, rateHeaders } from './rate.js';
+import {
+  countCall,
+  countRefused,
+  countUnrouted,
+  isSpentWindow,
+  type RateLimits,
+  rateHeaders,
+} from './rate.js';
 
 /** Dependencies of interceptors: no SQL, no sockets. */
 export type InterceptorDeps = Credentials &
@@ -42,6 +52,11 @@ export type Interceptors = {
   invoke: (call: Call, message: Message) => Promise<HandlerResponse>;
   /** Rate-limit response headers as a flat [name, value, …] list. Call once, right before sending. */
   rateHeaders: (call: Call) => string[];
+  /**
+   * Counts a request that has no route, if an API key comes with it, and sets the rate-limit headers of its response.
+   * Undefined, so that nobody waits, of one without credentials. Never rejects.
+   */
+  countUnrouted: (request: Pick<RequestRecord, 'req' | 'res'>) => Promise<void> | undefined;
   /** Counts the call if nothing has counted it. Call once it is over, with or without a response. */
   finish: (call: Call) => void;
 };
@@ -73,6 +88,10 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
       }
     },
     rateHeaders: ({ rateStates }) => (rateStates.length === 0 ? [] : [...headersOf(rateStates)]),
+    countUnrouted({ req, res }) {
+      const { authorization } = req.headers;
+      return authorization === undefined ? undefined : countUnroutedOf(deps, authorization, res);
+    },
     finish: (call) => countRefused(deps, call),
   };
 }
@@ -88,6 +107,14 @@ async function admit(deps: InterceptorDeps, call: Call): Promise<void> {
   } catch (error) {
     throw explainError(call.method.localName, error);
   }
+}
+
+async function countUnroutedOf(deps: InterceptorDeps, authorization: string, res: NodeResponse) {
+  const principal = await findPrincipal(deps, authorization).catch(() => undefined);
+  if (principal === undefined) return;
+  const state = await countUnrouted(deps, principal, deps.nowMs()).catch(() => undefined);
+  const headers = state === undefined ? [] : rateHeaders([state], deps.nowMs());
+  if (!isClosed(res)) setHeaders(res, headers);
 }
 
 function unexplained(_work: string, error: unknown): unknown {

@@ -121,6 +121,23 @@ async function countReads(
   }
 }
 
+/**
+ * Counts a request that has no route as a read. Returns the window after it; a spent one as well, because the request is
+ * refused anyway.
+ */
+export async function countUnrouted(
+  deps: RateLimits,
+  principal: Principal,
+  nowMs: number,
+): Promise<RateState> {
+  try {
+    return await deps.takeReads(principal, 1);
+  } catch (error) {
+    if (isSpentWindow(error)) return spentReadWindow(principal, error, nowMs);
+    throw error;
+  }
+}
+
 /** Whether a call was refused because a window is exhausted. */
 export function isSpentWindow(error: unknown): error is ApiError {
   return error instanceof ApiError && error.code === ErrorCode.RATE_LIMIT_EXCEEDED;

@@ -14,6 +14,7 @@ import { decodePercent } from '../request-target.js';
 import { methodRules, type ServiceEntry, unaryMethods } from '../services.js';
 import { ClientGone, type HoldBytes, type Holder, type HoldResponse } from '../socket/bodies.js';
 import type { RequestRecord } from '../socket/requests.js';
+import { setHeaders } from '../socket/write-response.js';
 import { asApiError } from './connect-error.js';
 import {
   findFormat,
@@ -74,7 +75,10 @@ export function createUnaryRpcs(deps: UnaryRpcDeps): UnaryRpcs {
   return {
     find: (path) => rpcs.get(path.includes('%') ? (decodePercent(path) ?? path) : path),
     async handle(rpc, record) {
-      if (!rpc.httpMethods.includes(record.req.method ?? '')) return otherMethod(rpc.httpMethods, record);
+      if (!rpc.httpMethods.includes(record.req.method ?? '')) {
+        await deps.interceptors.countUnrouted(record);
+        return otherMethod(rpc.httpMethods, record);
+      }
       await respond(deps, rpc, record);
     },
     refuse: (record, error) => refuse(deps, record, error),
@@ -108,7 +112,10 @@ async function respond(deps: UnaryRpcDeps, rpc: Rpc, record: RequestRecord): Pro
     const admitted = interceptors.admit(call);
     if (admitted instanceof ApiError) return refuse(deps, record, admitted);
     await admitted;
-    if (format === undefined) return refuseFormat(record);
+    if (format === undefined) {
+      setHeaders(record.res, interceptors.rateHeaders(call));
+      return refuseFormat(record);
+    }
     deadline.assertOpen();
     const { message, isGzip, nextItem } = await read(deps, { rpc, record, call, format, query });
     call.nextItem = nextItem;

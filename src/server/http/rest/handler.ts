@@ -2,7 +2,7 @@ import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call, HandlerResponse } from '../../core/call.js';
 import { ApiError, internalError } from '../../core/errors.js';
-import type { Admit } from '../call/interceptors.js';
+import type { Admit, Interceptors } from '../call/interceptors.js';
 import { closeSignal, newCall } from '../call/new-call.js';
 import type { ServiceEntry } from '../services.js';
 import { ClientGone, type HoldBytes, type Holder, type HoldResponse } from '../socket/bodies.js';
@@ -23,6 +23,8 @@ export type RestOptions = {
   invoke: (call: Call, message: Message) => Promise<HandlerResponse>;
   /** Rate-limit response headers as a flat [name, value, …] list. Called once, right before sending. */
   rateHeaders: (call: Call) => string[];
+  /** Counts a request without a route and sets its rate-limit headers. Undefined of one without credentials. */
+  countUnrouted?: Interceptors['countUnrouted'];
   /** Maximum of any request body; the bound of its message may be lower. A larger one is 413. */
   maxBodyBytes: number;
   /** Counts the bytes of bodies until their requests are responded to. */
@@ -72,6 +74,7 @@ export function createRestHandler(options: RestOptions): RestHandler {
       try {
         const [path, query] = splitTarget(exchange.req.url ?? '');
         const match = router.find(exchange.req.method ?? '', path);
+        if (match === undefined) await options.countUnrouted?.(exchange);
         const found =
           match === undefined
             ? unmatchedResponse(router, path, exchange)

@@ -54,6 +54,11 @@ export function writeResponse(req: NodeRequest, nodeRes: NodeResponse, answer: H
   }
 }
 
+/** Sets headers of a response that is not written yet; `headers` is a flat [name, value, …] list. */
+export function setHeaders(res: NodeResponse, headers: readonly string[]): void {
+  for (let i = 0; i < headers.length; i += 2) res.setHeader(headers[i] as string, headers[i + 1] as string);
+}
+
 function hasLargeUnreadBody(req: NodeRequest): boolean {
   if (req.complete) return false;
   const length = bodyLength(req);
