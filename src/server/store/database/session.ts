@@ -9,7 +9,8 @@ export async function assertSession(pool: Pool, options: SessionOptions): Promis
   const wanted = sessionSettings(options);
   const rows = await pool<{ name: string; setting: string }[]>`
     SELECT name, setting FROM pg_settings WHERE name = ANY(${Object.keys(wanted)})`.catch((error: Error) => {
-    throw new Error(`the database cannot be reached: ${error.message}`, { cause: error });
+    const hint = error.message.startsWith(REFUSED_BY_POOLER) ? POOLER_HINT : '';
+    throw new Error(`the database cannot be reached: ${error.message}${hint}`, { cause: error });
   });
   const wrong = Object.entries(wanted).flatMap(([name, value]) => {
     const setting = rows.find((row) => row.name === name)?.setting;
@@ -17,12 +18,17 @@ export async function assertSession(pool: Pool, options: SessionOptions): Promis
   });
   if (wrong.length > 0) {
     throw new Error(
-      `the database's sessions do not have the settings they were opened with: ${wrong.join(', ')}; DATABASE_URL must not set these, nor lead through a pooler that ignores them (PgBouncer: connect to Postgres itself)`,
+      `the database's sessions do not have the settings they were opened with: ${wrong.join(', ')}; DATABASE_URL must not set these, nor lead through a pooler that ignores them (PgBouncer, in any mode: connect to Postgres itself)`,
     );
   }
   const unsafe = await findUnsafeSetting(pool);
   if (unsafe !== undefined) throw new Error(unsafe);
 }
+
+/** PgBouncer's answer to a client that wants a setting of its session. */
+const REFUSED_BY_POOLER = 'unsupported startup parameter';
+const POOLER_HINT =
+  '; this is a pooler, such as PgBouncer, which cannot be used in any mode: connect to Postgres itself';
 
 /** Returns why the server may lose confirmed transactions; undefined if it does not. */
 export async function findUnsafeSetting(pool: Pool): Promise<string | undefined> {
