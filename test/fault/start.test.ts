@@ -4,11 +4,13 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { AuditAction } from '../../gen/attestation/admin/v1/audit_pb.js';
+import { COSIGNATURE_V1_KEY, encodeVerifierKey, noteKey } from '../../src/proof/log/note.js';
 import { decryptSecret, encryptSecret } from '../../src/server/keys/encryption.js';
 import { deriveKeyRing, formatSecretKey } from '../../src/server/keys/key-ring.js';
 import { makeProject } from '../../src/server/process/first-keys.js';
 import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
 import { insertExport, stopExport } from '../../src/server/store/exports/exports.js';
+import { ed25519 } from '../proof/sample.js';
 import { runProcess } from '../support/calling/run-cli.js';
 import { makeInstallation, makeUnlimitedKey } from '../support/servers/installation.js';
 import { testDatabase } from '../support/servers/shared-servers.js';
@@ -83,6 +85,39 @@ t.test('without LOG_DOMAIN the existing logs continue, and their domain is logge
     const { stop, lines } = await start();
     const line = /^LOG_DOMAIN is not set: .*; set it to log\.example\.com$/;
     await until('its log says so', () => lines.some(({ msg }) => line.test(msg)));
+    await stop();
+  }
+});
+
+t.test('a worker without a witness for live warns in its log and on /readyz, and works', async (t) => {
+  const witnessOf = (environment: string) => {
+    const witness = { name: environment, kind: 'log_witness', url: 'https://127.0.0.1:9/', required: false };
+    const key = noteKey('w.example', ed25519().publicKey, COSIGNATURE_V1_KEY);
+    return JSON.stringify([
+      { ...witness, environments: [environment], verifier_key: encodeVerifierKey(key) },
+    ]);
+  };
+  const env = { ...installation.env };
+  t.teardown(() => Object.assign(installation.env, { WITNESSES: '[]' }, env));
+  const warning = /^nobody but this service vouches for the live log/;
+  for (const [witnesses, warns] of [
+    ['[]', true],
+    [witnessOf('test'), true],
+    [witnessOf('live'), false],
+  ] as const) {
+    Object.assign(installation.env, { WITNESSES: witnesses });
+    const { stop, lines, opsUrl } = await installation.startWorker();
+    const answers = await Promise.all(['readyz', 'readyz/live'].map((path) => fetch(`${opsUrl}/${path}`)));
+    for (const answer of answers) {
+      t.equal(answer.status, 200);
+      const { reasons = [] } = (await answer.json()) as { reasons?: { name: string; reason: string }[] };
+      t.equal(
+        reasons.some(({ name, reason }) => name === 'witnesses' && warning.test(reason)),
+        warns,
+        witnesses,
+      );
+    }
+    t.equal(lines.filter(({ level, msg }) => level === 'warn' && warning.test(msg)).length, warns ? 1 : 0);
     await stop();
   }
 });

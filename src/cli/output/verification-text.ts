@@ -36,7 +36,7 @@ function formatCheck({ status, message }: Check): string {
 /** The verification for --json, in snake_case. Omits whatever is not proven. */
 export function verificationJson(verification: Verification, trustOrigin: string): object {
   const { verdict, summary, steps, witnesses, unproven } = verification;
-  const { statement, existedBy } = verdict === 'verified' ? verification : {};
+  const { statement, metadata, existedBy } = verdict === 'verified' ? verification : {};
   return {
     verdict,
     summary,
@@ -49,6 +49,7 @@ export function verificationJson(verification: Verification, trustOrigin: string
       environment: statement.environment,
       artifact_sha256: statement.artifactSha256,
     },
+    verified: metadata === undefined ? undefined : { metadata },
     steps,
     witnesses: witnesses.map(({ treeSize, ...witness }) => ({ ...witness, tree_size: treeSize })),
     unproven,

@@ -1,5 +1,6 @@
 /** `attest verify --export`: reads trust roots, verifies a file or a directory with a progress bar, and prints. */
 import { stat } from 'node:fs/promises';
+import type { WitnessDemands } from '../../proof/verify/steps/policy-step.js';
 import { readTrust } from '../../proof/verify/trust.js';
 import type { EnvironmentName } from '../../protocol/environment.js';
 import { printable } from '../../protocol/printable.js';
@@ -17,7 +18,8 @@ import { type Tally, verdictOf } from './tally.js';
 import { verifyExportDirectory, verifyExportFile } from './verify-export.js';
 
 type Flags = SettingFlags &
-  BitcoinFlags & {
+  BitcoinFlags &
+  WitnessDemands & {
     readonly trustRoots?: string;
     readonly environment?: EnvironmentName;
     readonly project?: string;
@@ -38,7 +40,7 @@ export async function verifyExport(cli: Cli, path: string, flags: Flags): Promis
       `the trust roots cannot be read: ${first?.path || 'the document'} ${first?.message}`,
     );
   }
-  const { environment = 'live', project } = flags;
+  const { environment = 'live', project, minWitnesses, requireWitnesses } = flags;
   const now = cli.now();
   const bitcoinHeaders = await readBitcoinHeaders(flags);
   const total = cli.stderr.isTTY && found.isDirectory() ? await sizeOfAll(path) : found.size;
@@ -48,6 +50,8 @@ export async function verifyExport(cli: Cli, path: string, flags: Flags): Promis
       trustRoots: trustRoots.document,
       environment,
       project,
+      minWitnesses,
+      requireWitnesses,
       bitcoinHeaders,
       ...openEvmRpcs(cli.env, flags.evmRpc),
       now,

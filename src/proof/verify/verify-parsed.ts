@@ -7,7 +7,13 @@ import type { Memo } from './memo.js';
 import type { ParsedBundle } from './read/parsed-bundle.js';
 import { type Check, notChecked, passed, type Step, step } from './report.js';
 import { type CheckpointChecks, checkCheckpoints, checkInclusion, checkLogEnd } from './steps/log-steps.js';
-import { checkPolicies, findPolicies, type Policy } from './steps/policy-step.js';
+import {
+  checkDemands,
+  checkPolicies,
+  findPolicies,
+  type Policy,
+  type WitnessDemands,
+} from './steps/policy-step.js';
 import { checkLeaf, checkSignature, findSigner } from './steps/signature-step.js';
 import { type Asked, checkStatement, remarkSubmittedAt } from './steps/statement-step.js';
 import { checkWitnesses, type WitnessFinding } from './steps/witness-step.js';
@@ -15,14 +21,15 @@ import type { Trust } from './trust.js';
 import { checkReceipt } from './verify-receipt.js';
 
 /** What a bundle is verified about and against, beside the trust roots. `memo`s must be of the same trust and sources. */
-export type Question = Asked & {
-  readonly receipt?: Uint8Array | undefined;
-  readonly now: Date;
-  readonly policy: Policy | undefined;
-  readonly sources: EvidenceSources;
-  readonly checkpoints: Memo<CheckpointChecks>;
-  readonly witnesses: Memo<Finding>;
-};
+export type Question = Asked &
+  WitnessDemands & {
+    readonly receipt?: Uint8Array | undefined;
+    readonly now: Date;
+    readonly policy: Policy | undefined;
+    readonly sources: EvidenceSources;
+    readonly checkpoints: Memo<CheckpointChecks>;
+    readonly witnesses: Memo<Finding>;
+  };
 
 /** The results of all steps. `ignored` are JSON pointers to members that nothing is claimed from. */
 export type Findings = {
@@ -31,6 +38,8 @@ export type Findings = {
   readonly stamps: readonly StampFinding[];
   readonly ignored: readonly string[];
   readonly statement?: StatementFields | undefined;
+  /** The metadata, if it was given and opens the commitment. */
+  readonly metadata?: unknown;
   readonly existedBy?: Date | undefined;
 };
 
@@ -47,7 +56,7 @@ export async function verifyParsedBundle(
 ): Promise<Findings> {
   const { environment, now, sources } = question;
   const signer = await findSigner(parsed, trust);
-  const { checks, statement } = checkStatement(parsed, question, signer?.isValid === true);
+  const { checks, statement, metadata } = checkStatement(parsed, question, signer?.isValid === true);
   const inclusion = step('inclusion', [
     ...checkInclusion(parsed),
     ...(await checkBesideBundle(parsed, trust, question)),
@@ -78,9 +87,12 @@ export async function verifyParsedBundle(
     inclusion,
     checkpoint,
     step('witnesses', witnesses.length > 0 ? witnesses : [NO_WITNESS]),
-    step('policy', checkPolicies(policies, parsed, witnesses, [inclusion, checkpoint])),
+    step('policy', [
+      ...checkPolicies(policies, parsed, witnesses, [inclusion, checkpoint]),
+      ...checkDemands(question, parsed, witnesses, [inclusion, checkpoint]),
+    ]),
   ];
-  return { steps, witnesses, stamps, ignored, statement, existedBy };
+  return { steps, witnesses, stamps, ignored, statement, metadata, existedBy };
 }
 
 function remark(path: string): Check {

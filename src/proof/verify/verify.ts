@@ -9,7 +9,7 @@ import { createMemo } from './memo.js';
 import { type ReadBundle, readBundle } from './read/read-bundle.js';
 import { failed, missing, STEP_NAMES, type Step, type StepName, step } from './report.js';
 import type { CheckpointChecks } from './steps/log-steps.js';
-import type { Policy } from './steps/policy-step.js';
+import type { Policy, WitnessDemands } from './steps/policy-step.js';
 import type { Asked } from './steps/statement-step.js';
 import type { WitnessFinding } from './steps/witness-step.js';
 import { summarize } from './summary.js';
@@ -17,15 +17,16 @@ import { readTrust } from './trust.js';
 import { type Findings, type Question, verifyParsedBundle, WELL_FORMED } from './verify-parsed.js';
 
 /** The trust of a verification of bundles. */
-export type TrustOptions = EvidenceSources & {
-  /** The expected environment; `live` by default, so that a test bundle needs a choice. */
-  readonly environment?: EnvironmentName;
-  /** The document trust_roots.json, parsed or as JSON text or UTF-8 bytes. Never taken from a bundle. */
-  readonly trustRoots: unknown;
-  /** Replaces the policies of the trust roots for the environment and the proven time. */
-  readonly policy?: Policy;
-  readonly now: Date;
-};
+export type TrustOptions = EvidenceSources &
+  WitnessDemands & {
+    /** The expected environment; `live` by default, so that a test bundle needs a choice. */
+    readonly environment?: EnvironmentName;
+    /** The document trust_roots.json, parsed or as JSON text or UTF-8 bytes. Never taken from a bundle. */
+    readonly trustRoots: unknown;
+    /** Replaces the policies of the trust roots for the environment and the proven time. */
+    readonly policy?: Policy;
+    readonly now: Date;
+  };
 
 /** The trust and expectations of one verification. */
 export type VerifyOptions = Omit<Asked, 'environment'> &
@@ -46,6 +47,8 @@ export type Verification = {
   readonly witnesses: readonly WitnessFinding[];
   /** Fields of the statement. Proven only if the verdict is `verified`. */
   readonly statement?: StatementFields;
+  /** The metadata, if it was given and is what was attested. Proven only if the verdict is `verified`. */
+  readonly metadata?: unknown;
   /**
    * The earliest time that a trusted witness attests, its accuracy included. Proven only if the verdict is `verified`.
    */
@@ -78,13 +81,16 @@ type BundleVerifier = (
  */
 export function createBundleVerifier(options: TrustOptions): BundleVerifier {
   const { environment = 'live', now, policy, bitcoinHeaders, evmRpc } = options;
+  const { minWitnesses, requireWitnesses } = options;
+  const demands: WitnessDemands = { minWitnesses, requireWitnesses };
   const sources: EvidenceSources = { ...(bitcoinHeaders && { bitcoinHeaders }), ...(evmRpc && { evmRpc }) };
   const roots = readTrust(options.trustRoots);
   const memos = {
     checkpoints: createMemo<CheckpointChecks>(MAX_MEMO),
     witnesses: createMemo<Finding>(MAX_MEMO),
   };
-  return (read, asked) => verify(read, roots, { ...memos, ...asked, environment, now, policy, sources });
+  return (read, asked) =>
+    verify(read, roots, { ...memos, ...demands, ...asked, environment, now, policy, sources });
 }
 
 /** In characters of keys. A time stamp and its checkpoint have about 10,000. */
@@ -117,13 +123,17 @@ async function verify(
 
 /** Completes the report: steps that were not reached are `not_checked` for the given reason. */
 function report(found: Partial<Findings> & Pick<Findings, 'steps'>, reason = ''): Verification {
-  const { witnesses = [], stamps = [], ignored = [], statement, existedBy } = found;
+  const { witnesses = [], stamps = [], ignored = [], statement, metadata, existedBy } = found;
   const byName = new Map<StepName, Step>(found.steps.map((one) => [one.name, one]));
   const steps = STEP_NAMES.map(
     (name) => byName.get(name) ?? step(name, [missing(`${name}.not_checked`, reason)]),
   );
   const verdict = verdictOf(steps);
-  const proven = { ...(statement && { statement }), ...(existedBy && { existedBy }) };
+  const proven = {
+    ...(statement && { statement }),
+    ...(metadata !== undefined && { metadata }),
+    ...(existedBy && { existedBy }),
+  };
   const unproven = [
     '/submission/submitted_at',
     '/batch/id',

@@ -20,6 +20,7 @@ import {
   addStandbyGauge,
 } from '../ops/process-gauges.js';
 import { addQueueGauges } from '../ops/queue-gauges.js';
+import { warnIfUnwitnessed } from '../ops/unwitnessed.js';
 import { addWitnessGauges, alarmCounter } from '../ops/witness-gauges.js';
 import type { JobSender } from '../pipeline/jobs/job-sender.js';
 import { openRegister } from '../pipeline/register/open-register.js';
@@ -91,7 +92,10 @@ export async function startProcess(options: ProcessOptions): Promise<Ready> {
   const opsUrl = parent === undefined ? await startOps(shared) : '';
   const hasProcesses = roles.api && parent === undefined && config.apiProcesses > 1;
   if (roles.worker || !hasProcesses) addQueueGauges(metrics, shared.clients);
-  if (roles.worker) await startWorkerRole(shared);
+  if (roles.worker) {
+    await startWorkerRole(shared);
+    shared.checks.push(...warnIfUnwitnessed(witnesses, shared.log));
+  }
   const addresses = !roles.api ? {} : await (hasProcesses ? startApis(shared) : startApiRole(shared));
   shared.phase = '';
   hooks.add(async () => {

@@ -11,7 +11,7 @@ import { createApiKey } from '../../../src/server/keys/api-key.js';
 import { restJson } from '../../proof/rest-json.js';
 import { ARTIFACT, METADATA, makeSample, makeService, PROJECT, SUBMISSION_ID } from '../../proof/sample.js';
 import { futureBundles } from '../../proof/verify/future.js';
-import { changed, good, rootsOf, STEPS, sample, trustRoots } from '../../proof/verifying.js';
+import { changed, good, rootsOf, STEPS, sample, service, trustRoots } from '../../proof/verifying.js';
 import { runHere, runProcess } from '../../support/calling/run-cli.js';
 import { listen } from '../../support/servers/rpc-server.js';
 import { resolvedBy } from '../../support/source/loaded-modules.js';
@@ -60,6 +60,71 @@ t.test('a bundle of tomorrow ends with exit code 0 or 2, and what is not known i
     t.match(await run(args), { code: codes[verdict], stdout: says }, what);
   }
 });
+
+t.test('witnesses that are asked for and not verified end with exit code 1', async (t) => {
+  const { args } = folder(t);
+  const cases: [demands: string[], code: number, stdout: RegExp][] = [
+    [['--min-witnesses', '2'], 0, /existed no later/],
+    [['--min-witnesses', '3'], 1, /Not verified: 2 of at least 3 witnesses beside the log are verified\./],
+    [['--require-witness', 'tsa', '--require-witness', 'w1'], 0, /existed no later/],
+    [['--require-witness', 'log'], 0, /existed no later/],
+    [['--require-witness', 'live.log.example'], 0, /existed no later/],
+    [['--require-witness', 'tsa', '--require-witness', 'b'], 1, /the witness b, which you require, is not/],
+    [['--require-witness', ''], 1, /Not verified/],
+    [['--min-witnesses', '2', '--require-witness', 'b'], 1, /the witness b, which you require/],
+  ];
+  for (const [demands, code, stdout] of cases) {
+    t.match(await runHere([...args, ...demands]), { code, stdout }, demands.join(' '));
+  }
+  for (const count of ['0', '-1', 'x', '1.5', '65', '']) {
+    const { code, stderr } = await runHere([...args, '--min-witnesses', count]);
+    t.match(
+      { code, stderr },
+      { code: 2, stderr: /--min-witnesses is not a whole number from 1 to 64/ },
+      count,
+    );
+  }
+});
+
+t.test('a witness that could not be checked meets no demand', async (t) => {
+  const { bundle } = await makeSample(service, ['log', 'tsa', 'calendar']);
+  const { args } = folder(t, { 'bundle.json': JSON.stringify(restJson(ProofBundleSchema, bundle)) });
+  t.match(await runHere(args), { code: 0 });
+  t.match(await runHere([...args, '--min-witnesses', '2']), { code: 1, stdout: /1 of at least 2/ });
+  t.match(await runHere([...args, '--require-witness', 'calendar']), { code: 1 });
+});
+
+t.test('the log alone says no time, and the exit code is that of the policy', async (t) => {
+  const { bundle } = await makeSample(service, ['log']);
+  const { args } = folder(t, {
+    'bundle.json': JSON.stringify(restJson(ProofBundleSchema, bundle)),
+    'roots.json': JSON.stringify(
+      rootsOf(service, { policies: [{ environment: Environment.LIVE, version: 1 }] }),
+    ),
+  });
+  t.match(await runHere(args), { code: 0, stdout: /; no witness says when\.\n$/ });
+  t.match(await runHere([...args, '--min-witnesses', '1']), { code: 1, stdout: /0 of at least 1 witnesses/ });
+});
+
+t.test(
+  '--json has the metadata under verified, if it is what was attested, and never otherwise',
+  async (t) => {
+    const { args } = folder(t);
+    const opened = ['--metadata', JSON.stringify(METADATA), '--metadata-salt', toHex(sample.salt)];
+    const found = await runHere([...args, ...opened, '--json']);
+    t.strictSame([found.code, JSON.parse(found.stdout).verified], [0, { metadata: METADATA }]);
+    const others: [what: string, code: number, more: string[]][] = [
+      ['without metadata', 0, []],
+      ['of another project', 1, [...opened, '--project', 'prj_01JX5WQ0ZZZZZZZZZZZZZZZZZ0']],
+      ['with other metadata', 1, ['--metadata', '{"schema":"purl"}', ...opened.slice(2)]],
+      ['without a witness', 1, [...opened, '--require-witness', 'b']],
+    ];
+    for (const [what, code, more] of others) {
+      const other = await runHere([...args, ...more, '--json']);
+      t.strictSame([other.code, 'verified' in JSON.parse(other.stdout)], [code, false], what);
+    }
+  },
+);
 
 t.test('--project requires an attestation of that project', async (t) => {
   const { args } = folder(t);

@@ -50,7 +50,7 @@ t.test('a member that is needed is not replaced by one that is not known', async
   }
 });
 
-t.test('what only claims to be signed or logged in a form of tomorrow is refused', async (t) => {
+t.test('what only claims to be signed or logged in a form of tomorrow is not verified', async (t) => {
   const bundleOf = async (change: Partial<Service>) =>
     restJson(
       ProofBundleSchema,

@@ -6,6 +6,7 @@ import { printable } from '../../../protocol/printable.js';
 import { type Cli, print, UsageError } from '../../cli.js';
 import { environmentFlag, readJsonFlag } from '../../flags/client-flags.js';
 import { EVM_RPC_HELP, evmRpcFlag, openEvmRpcs } from '../../flags/evm-flags.js';
+import { parseCount } from '../../flags/flag-values.js';
 import { artifactSha256 } from '../../input/artifact.js';
 import { type BitcoinFlags, readBitcoinHeaders } from '../../input/bitcoin-headers.js';
 import { readInputFile } from '../../input/input-file.js';
@@ -27,9 +28,13 @@ type Flags = BitcoinFlags & {
   metadataSalt?: string;
   evmRpc?: string[];
   receipt?: string;
+  minWitnesses?: string;
+  requireWitness?: string[];
   json?: boolean;
 };
 
+/** As many as a bundle may have. */
+const MAX_WITNESSES = 64;
 const MAX_RECEIPT_BYTES = 1024 * 1024;
 const PROJECT_ID = /^prj_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const PROJECT_ID_FORM = 'prj_ and 26 digits and capital letters';
@@ -47,6 +52,12 @@ as the server: prefer a copy obtained through another channel.
 
 Evidence of OpenTimestamps is checked against headers of Bitcoin blocks from a node or site that you trust. Without the
 header of its block it is not checked, and the report says which block that is.
+
+--min-witnesses and --require-witness ask for more than the policy of the trust roots: the verdict is "not verified" unless
+so many witnesses, or those, are verified. Names are those in the report.
+
+--json prints what is proven under "statement", and metadata that opens the commitment under "verified": both only if the
+verdict is "verified".
 
 --export verifies what an export has written: an object (.jsonl, .jsonl.gz), a manifest.json, or a directory with a
 downloaded export or part of it. Each line must be a verified submission. Each manifest must be signed, its objects must
@@ -83,6 +94,8 @@ export function addVerify(program: Command, cli: Cli): void {
     .option('--bitcoin-header <height:hex>', 'header of a Bitcoin block, 80 bytes; repeatable', collect)
     .option('--bitcoin-headers <file>', 'headers of Bitcoin blocks, lines of height and hex')
     .addOption(evmRpcFlag())
+    .option('--min-witnesses <n>', 'how many witnesses beside the log must be verified')
+    .option('--require-witness <name>', 'witness that must be verified; repeatable', collect)
     .option('--receipt <file>', 'COSE receipt of the same submission, to be verified as well')
     .option('--json', 'print the report as JSON')
     .addHelpText('after', HELP)
@@ -108,7 +121,7 @@ async function run(cli: Cli, file: string | undefined, flags: Flags): Promise<vo
   if ([file, bundle, metadata, metadataSalt].some((given) => given !== undefined)) {
     throw new UsageError('--export goes with no file, --bundle, --metadata or --metadata-salt');
   }
-  await verifyExport(cli, flags.export, flags);
+  await verifyExport(cli, flags.export, { ...flags, ...demandsOf(flags) });
 }
 
 async function verify(cli: Cli, file: string, flags: Flags & { bundle: string }): Promise<void> {
@@ -123,6 +136,7 @@ async function verify(cli: Cli, file: string, flags: Flags & { bundle: string })
     ...(metadata !== undefined && { metadata: await readJsonFlag('--metadata', metadata), metadataSalt }),
     environment: flags.environment ?? 'live',
     ...(project !== undefined && { project }),
+    ...demandsOf(flags),
     trustRoots: trustRoots.document,
     bitcoinHeaders: await readBitcoinHeaders(flags),
     ...openEvmRpcs(cli.env, flags.evmRpc),
@@ -132,6 +146,11 @@ async function verify(cli: Cli, file: string, flags: Flags & { bundle: string })
     now: cli.now(),
   });
   printVerification(cli, verification, trustRoots.origin, flags);
+}
+
+function demandsOf({ minWitnesses, requireWitness }: Flags) {
+  const least = minWitnesses === undefined ? 0 : parseCount('--min-witnesses', minWitnesses, MAX_WITNESSES);
+  return { minWitnesses: least, requireWitnesses: requireWitness ?? [] };
 }
 
 function printVerification(cli: Cli, verification: Verification, origin: string, { json }: Flags): void {

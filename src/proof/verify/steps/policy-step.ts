@@ -18,6 +18,14 @@ import type { WitnessFinding } from './witness-step.js';
 /** Names of the required witnesses, and quorums that must be met beside them. */
 export type Policy = { readonly required: readonly string[]; readonly quorums?: readonly TrustedQuorum[] };
 
+/** What the caller wants of the witnesses beside a policy. */
+export type WitnessDemands = {
+  /** How many witnesses, beside the log itself, must be verified. */
+  readonly minWitnesses?: number | undefined;
+  /** Names of witnesses that must be verified; `log` and the log's origin are the log's. */
+  readonly requireWitnesses?: readonly string[] | undefined;
+};
+
 /**
  * Policies of an environment in force at the proven time, newest first; only the newest if none was in force or no time
  * is proven. Of several without an end only the newest counts: older trust roots state neither beginning nor end.
@@ -60,6 +68,33 @@ export function checkPolicies(
     outcomes.find((checks) => has('not_checked')(checks) && !has('failed')(checks)) ??
     outcomes[0] ?? [missing('policy.unknown', 'the trust roots name no policy for this environment')]
   );
+}
+
+/** Checks the caller's demands: only witnesses that are verified meet them. */
+export function checkDemands(
+  { minWitnesses = 0, requireWitnesses = [] }: WitnessDemands,
+  { checkpoints }: ParsedBundle,
+  findings: readonly WitnessFinding[],
+  logSteps: readonly Step[],
+): Check[] {
+  const verified = findings.filter(({ status }) => status === 'passed');
+  const logNames = [LOG_WITNESS_NAME, ...checkpoints.map(({ origin }) => origin)];
+  const names = new Set(verified.map(({ name }) => name).filter((name) => !logNames.includes(name)));
+  const isThere = (name: string) =>
+    logNames.includes(name) ? statusOfLog(logSteps) === 'passed' : names.has(name);
+  const count = `${names.size} of at least ${minWitnesses} witnesses beside the log`;
+  return [
+    ...(minWitnesses === 0 ? [] : [demand(names.size >= minWitnesses, `${count} are verified`)]),
+    ...[...new Set(requireWitnesses)].map((name) =>
+      isThere(name)
+        ? demand(true, `the witness ${name} is verified, as you require`)
+        : demand(false, `the witness ${name}, which you require, is not verified`),
+    ),
+  ];
+}
+
+function demand(isMet: boolean, message: string): Check {
+  return isMet ? passed('policy.demand_met', message) : failed('policy.demand_not_met', message);
 }
 
 /** The log's names in policies, and the status of steps 5 and 6. */

@@ -40,27 +40,28 @@ export type Asked = {
 };
 
 /**
- * Checks the statement. Returns it if it can be parsed, signed or not. One of a form that this version does not know is
+ * Checks the statement. Returns it if it can be parsed, signed or not, and the metadata if it opens the commitment. One of a form that this version does not know is
  * not checked if a trusted key has signed it.
  */
 export function checkStatement(
   parsed: ParsedBundle,
   asked: Asked,
   isSigned: boolean,
-): { checks: Check[]; statement?: StatementFields } {
+): { checks: Check[]; statement?: StatementFields; metadata?: unknown } {
   try {
     const { payload, payloadType } = parsed.envelope;
     if (payloadType !== IN_TOTO_PAYLOAD_TYPE)
       throw new FormatError('the payload is not an in-toto statement');
     const statement = parseStatement(payload);
+    const { check, metadata } = checkMetadata(statement, asked);
     const checks = [
       ...checkSubmission(parsed, statement),
       ...checkArtifact(statement, asked),
       checkEnvironment(statement, asked),
       checkProject(statement, asked),
-      checkMetadata(statement, asked),
+      check,
     ];
-    return { checks, statement };
+    return { checks, statement, ...(metadata !== undefined && { metadata }) };
   } catch (error) {
     if (isSigned) {
       const message = 'the signed statement has a form or members that this version does not know';
@@ -140,20 +141,24 @@ function checkProject({ project }: StatementFields, asked: Asked): Check {
     : failed('project.mismatch', `the project ${project} attested it, not ${asked.project}`);
 }
 
-function checkMetadata({ schema, commitment }: StatementFields, { metadata, metadataSalt }: Asked): Check {
+function checkMetadata(
+  { schema, commitment }: StatementFields,
+  { metadata, metadataSalt }: Asked,
+): { check: Check; metadata?: unknown } {
   if (metadata === undefined)
-    return notChecked('metadata.not_given', 'no metadata was given to compare with');
-  if (metadataSalt === undefined) return missing('metadata.no_salt', 'metadata was given without its salt');
+    return { check: notChecked('metadata.not_given', 'no metadata was given to compare with') };
+  if (metadataSalt === undefined)
+    return { check: missing('metadata.no_salt', 'metadata was given without its salt') };
   try {
     const salt =
       typeof metadataSalt === 'string' ? fromHex(metadataSalt.toLowerCase(), SALT_BYTES) : metadataSalt;
     const value = typeof metadata === 'string' || isBytes(metadata) ? parseMetadata(metadata) : metadata;
     const isOpened = metadataCommitment(salt, jcsBytes(value)) === commitment;
     return isOpened && schemaOf(value) === schema
-      ? passed('metadata.matches', 'the metadata is what was attested')
-      : failed('metadata.mismatch', 'the metadata is not what was attested');
+      ? { check: passed('metadata.matches', 'the metadata is what was attested'), metadata: value }
+      : { check: failed('metadata.mismatch', 'the metadata is not what was attested') };
   } catch (error) {
-    return missing('metadata.unreadable', `metadata or salt: ${problemOf(error)}`);
+    return { check: missing('metadata.unreadable', `metadata or salt: ${problemOf(error)}`) };
   }
 }
 
