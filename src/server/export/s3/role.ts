@@ -1,5 +1,6 @@
 /** The customer's role, which the operator's credentials assume with the project's id as external id. */
 import type { STSClient } from '@aws-sdk/client-sts';
+import { ulid } from 'ulid';
 import { DestinationError } from '../destination.js';
 import type { Session } from './bucket.js';
 import { clean, toDestinationError } from './error.js';
@@ -29,7 +30,7 @@ type RoleSettings = {
 export type Role = Session & {
   /** The credentials of the session that `ensure` got. */
   credentials: () => Promise<Credentials>;
-  /** Checks that the role cannot be assumed without the external id, nor with another one. */
+  /** Checks that the role cannot be assumed without the external id, nor with that of another project. */
   checkTrust: (signal: AbortSignal) => Promise<void>;
   close: () => void;
 };
@@ -81,14 +82,21 @@ export function openRole(sdk: Sdk, settings: RoleSettings, limits: NetworkLimits
       return { ...current, expiration: new Date(0) };
     },
     checkTrust: async (signal) => {
-      if ((await refuses(undefined, signal)) && (await refuses(`not-${projectId}`, signal))) return;
+      if ((await refuses(undefined, signal)) && (await refuses(anotherProject(projectId), signal))) return;
       throw new DestinationError(
-        `${roleArn} can be assumed without the external id, so others could write to your bucket through this service; ` +
+        `${roleArn} can be assumed without this project's external id, so others could write to your bucket through this service; ` +
           `add the condition {"StringEquals": {"sts:ExternalId": "${projectId}"}} to its trust policy`,
       );
     },
     close: () => void opened?.then((client) => client.destroy()).catch(() => undefined),
   };
+}
+
+const RANDOM_CHARACTERS = 16;
+
+/** The id of a project that may have been made in the same millisecond: a pattern such as `prj_01KE*` trusts it. */
+function anotherProject(projectId: string): string {
+  return projectId.slice(0, -RANDOM_CHARACTERS) + ulid().slice(-RANDOM_CHARACTERS);
 }
 
 async function openClient(sdk: Sdk, region: string, limits: NetworkLimits): Promise<STSClient> {

@@ -13,12 +13,19 @@ import {
   writing,
 } from '../../../support/exports/s3/fixture.js';
 import type { AccessKeys } from '../../../support/exports/s3/keys.js';
-import { startStsServer } from '../../../support/exports/s3/sts-server.js';
+import { type RoleTrust, startStsServer } from '../../../support/exports/s3/sts-server.js';
 
 const OPERATOR = { accessKeyId: 'AKIAOPERATOR', secretAccessKey: 'operator+secret/key' };
 const ROLE = 'arn:aws:iam::123456789012:role/attestations';
 const CARELESS = 'arn:aws:iam::123456789012:role/careless';
 const FOREIGN = 'arn:aws:iam::123456789012:role/foreign';
+/** Roles that trust every project of a service, or many, by a pattern. */
+const WILDCARDS = new Map(
+  ['*', 'prj_*', `${PROJECT_ID.slice(0, 10)}*`].map((pattern, n) => [
+    `arn:aws:iam::123456789012:role/pattern-${n}`,
+    pattern,
+  ]),
+);
 const { signal } = new AbortController();
 
 // The SDK finds the operator's settings here.
@@ -35,10 +42,11 @@ Object.assign(process.env, {
 async function startAws(t: Test, sessionSeconds?: number) {
   const keys: AccessKeys = new Map([[OPERATOR.accessKeyId, OPERATOR]]);
   const principals = [OPERATOR.accessKeyId];
-  const roles = new Map([
+  const roles = new Map<string, RoleTrust>([
     [ROLE, { principals, externalId: PROJECT_ID }],
     [CARELESS, { principals, externalId: undefined }],
     [FOREIGN, { principals, externalId: 'prj_of_another' }],
+    ...[...WILDCARDS].map(([role, externalId]) => [role, { principals, externalId }] as const),
   ]);
   const sts = await startStsServer({ keys, roles, ...(sessionSeconds && { sessionSeconds }) });
   t.teardown(sts.close);
@@ -77,20 +85,32 @@ t.test("a role is assumed with the project's id, for the bucket's requests only"
 t.test('a role that others could have us assume is rejected by the probe', async (t) => {
   const { sts, store, open } = await startAws(t);
   await (await open({ roleArn: ROLE })).probe(signal);
+  const another = sts.calls[1]?.externalId;
   t.strictSame(
     sts.calls.map(({ externalId, outcome }) => [externalId, outcome]),
     [
       [undefined, 'refused'],
-      [`not-${PROJECT_ID}`, 'refused'],
+      [another, 'refused'],
       [PROJECT_ID, 'assumed'],
     ],
   );
+  t.match(another, /^prj_[0-9A-HJKMNP-TV-Z]{26}$/);
+  t.not(another, PROJECT_ID);
   store.requests.length = 0;
   await t.rejects((await open({ roleArn: CARELESS })).probe(signal), {
     name: 'DestinationError',
     message:
-      /^arn:.*careless can be assumed without .*"sts:ExternalId": "prj_01KE8G9Q2R4T6V8X0Z1B3D5F7H".* trust policy$/,
+      /^arn:.*careless can be assumed without this project's external id, .*"sts:ExternalId": "prj_01KE8G9Q2R4T6V8X0Z1B3D5F7H".* trust policy$/,
   });
+  t.equal(store.requests.length, 0);
+});
+
+t.test('a role that trusts every project of the service is rejected by the probe', async (t) => {
+  const { store, open } = await startAws(t);
+  for (const roleArn of WILDCARDS.keys())
+    await t.rejects((await open({ roleArn })).probe(signal), {
+      message: /can be assumed without this project's external id/,
+    });
   t.equal(store.requests.length, 0);
 });
 

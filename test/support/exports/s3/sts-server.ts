@@ -6,7 +6,10 @@ import { listen } from './listen.js';
 import { S3Error, xmlElements } from './s3-error.js';
 import { verifySignature } from './sigv4.js';
 
-/** A role's trust policy: the keys that may assume it, and with which external id; any if undefined. */
+/**
+ * A role's trust policy: the keys that may assume it, and with which external id, as `StringLike` compares it; any if
+ * undefined.
+ */
 export type RoleTrust = { principals: readonly string[]; externalId: string | undefined };
 
 /** A call of AssumeRole. */
@@ -79,6 +82,13 @@ function verify(
   return verifySignature({ service: 'sts', region: undefined, keys, now: Date.now }, request, payloadHash);
 }
 
+/** `*` stands for any characters. */
+function isLike(text: string | undefined, pattern: string): boolean {
+  const [start = '', ...rest] = pattern.split('*');
+  if (text === undefined || !text.startsWith(start)) return false;
+  return rest.length === 0 ? text === start : text.endsWith(rest.at(-1) ?? '');
+}
+
 function assumeRole(
   { keys, roles, sessionSeconds }: StsOptions,
   calls: AssumeRoleCall[],
@@ -94,7 +104,7 @@ function assumeRole(
   const trust = roles.get(roleArn);
   const isTrusted =
     trust?.principals.includes(accessKeyId) === true &&
-    (trust.externalId === undefined || trust.externalId === externalId);
+    (trust.externalId === undefined || isLike(externalId, trust.externalId));
   const call = { accessKeyId, roleArn, sessionName, externalId };
   calls.push({ ...call, outcome: isTrusted ? 'assumed' : 'refused' });
   if (!isTrusted)
