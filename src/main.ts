@@ -20,6 +20,9 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
+// Without a listener this signal opens Node's inspector, which runs any code.
+process.on('SIGUSR1', () => {});
+
 const script = process.argv[1] ?? '';
 const cli: Cli = {
   env: processEnv(),

@@ -1,4 +1,5 @@
 /** Settings that all server processes share. */
+import { isIPv4 } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { type RegisterConfig, readRegisterConfig } from './checkpoint-register.js';
@@ -138,7 +139,11 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     exportSpoolBytes: settings.get('EXPORT_SPOOL_MIB', integer(64, 1_048_576), 4_096) * 1024 * 1024,
     ambientCredentials: settings.get('ALLOW_AMBIENT_CREDENTIALS', names, []),
     extraCaFile: settings.find('NODE_EXTRA_CA_CERTS', path),
-    allowInsecureDestinations: settings.get('ALLOW_INSECURE_DESTINATIONS', bool, isLocal),
+    allowInsecureDestinations: settings.get(
+      'ALLOW_INSECURE_DESTINATIONS',
+      bool,
+      isLocal && isLoopback(listeners.host),
+    ),
     tls: readTlsFiles(settings, path),
     corsOrigins: settings.get('CORS_ORIGINS', origins, []),
     publicLookup: settings.get('PUBLIC_LOOKUP', bool, false),
@@ -148,6 +153,11 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     apiProcesses: settings.get('API_PROCESSES', integer(1, 64), isLocal ? defaultProcesses() : 1),
     openLimits: readOpenLimits(settings),
   };
+}
+
+/** Whether only this machine reaches an address. */
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }
 
 /** API processes of `attest up`: one per two cores, at most eight. */

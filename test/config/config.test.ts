@@ -47,6 +47,16 @@ t.test('an empty environment configures `up` completely, and only `up`', async (
   t.same(problemsOf({}, 'migrate'), ['DATABASE_URL is not set']);
 });
 
+t.test('`up` lets webhooks call this machine only if nobody else reaches it, unless told', async (t) => {
+  const allows = (env: Record<string, string>) =>
+    readConfig(env, { process: 'up' }).allowInsecureDestinations;
+  for (const HOST of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) t.equal(allows({ HOST }), true, HOST);
+  for (const HOST of ['0.0.0.0', '::', '192.0.2.1']) {
+    t.equal(allows({ HOST }), false, HOST);
+    t.equal(allows({ HOST, ALLOW_INSECURE_DESTINATIONS: 'true' }), true, HOST);
+  }
+});
+
 t.test("the operator's cloud credentials serve the buckets and hosts that are listed", async (t) => {
   const listed = (text: string) =>
     readConfig({ ALLOW_AMBIENT_CREDENTIALS: text }, { process: 'up' }).ambientCredentials;

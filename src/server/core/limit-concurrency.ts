@@ -1,5 +1,8 @@
-/** Runs work, later if as much is running as may. Throws if too much is queued. */
-type LimitedRunner = <T>(work: () => Promise<T>) => Promise<T>;
+/**
+ * Runs work for a client, later if as much is running as may. Throws if too much is queued. `peer` is the address that the
+ * work counts for; clients without one share a place.
+ */
+type LimitedRunner = <T>(work: () => Promise<T>, peer?: string) => Promise<T>;
 
 type Limits = {
   maxConcurrent: number;
@@ -12,15 +15,16 @@ type Limits = {
 const MAX_REST_MS = 50;
 
 /**
- * Creates a runner of at most `maxConcurrent` works at a time, in the order of their calls.
+ * Creates a runner of at most `maxConcurrent` works at a time. Peers take turns, each with its works in the order of their
+ * calls. Beyond `maxQueued` works the newest of the peer with the most is refused, so that one peer leaves room for others.
  *
- * @param refuse makes the error that is thrown when `maxQueued` works wait already
+ * @param refuse makes the error that a refused work is rejected with
  */
 export function limitConcurrency(
   { maxConcurrent, maxQueued, rest = 0 }: Limits,
   refuse: () => Error,
 ): LimitedRunner {
-  const queue: (() => void)[] = [];
+  const queue = createFairQueue(maxQueued, refuse);
   let running = 0;
   // The next in the queue takes over the slot, so `running` falls only if the queue is empty.
   const leave = () => {
@@ -28,10 +32,9 @@ export function limitConcurrency(
     if (next === undefined) running--;
     else next();
   };
-  return async (work) => {
+  return async (work, peer = '') => {
     if (running < maxConcurrent) running++;
-    else if (queue.length < maxQueued) await new Promise<void>((resolve) => queue.push(resolve));
-    else throw refuse();
+    else await queue.wait(peer);
     const start = performance.now();
     try {
       return await work();
@@ -39,5 +42,46 @@ export function limitConcurrency(
       if (rest === 0) leave();
       else setTimeout(leave, Math.min(MAX_REST_MS, rest * (performance.now() - start)));
     }
+  };
+}
+
+type Waiting = { start: () => void; refuse: (error: Error) => void };
+
+/** A bounded queue whose peers take turns. */
+function createFairQueue(maxQueued: number, refuse: () => Error) {
+  /** In the order of their next turns. */
+  const queues = new Map<string, Waiting[]>();
+  let queued = 0;
+  const longest = (): Waiting[] => {
+    let found: Waiting[] = [];
+    for (const queue of queues.values()) if (queue.length > found.length) found = queue;
+    return found;
+  };
+  return {
+    /** Resolves at the peer's turn, or rejects if there is no room. */
+    wait: (peer: string) =>
+      new Promise<void>((start, reject) => {
+        const own = queues.get(peer) ?? [];
+        if (queued >= maxQueued) {
+          const most = longest();
+          if (own.length + 1 >= most.length) return reject(refuse());
+          most.pop()?.refuse(refuse());
+          queued--;
+        }
+        own.push({ start, refuse: reject });
+        queues.set(peer, own);
+        queued++;
+      }),
+    /** The start of the next work. */
+    shift(): (() => void) | undefined {
+      const [first] = queues;
+      if (first === undefined) return undefined;
+      const [peer, queue] = first;
+      const next = queue.shift();
+      queued--;
+      queues.delete(peer);
+      if (queue.length > 0) queues.set(peer, queue);
+      return next?.start;
+    },
   };
 }

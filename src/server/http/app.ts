@@ -1,6 +1,7 @@
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { ApiError, internalError } from '../core/errors.js';
+import { tellPeers } from '../core/http/request-peer.js';
 import type { Logger } from '../core/logger.js';
 import { invalidRequest } from '../json/problems.js';
 import { FastifyResponse } from './h2/fastify-response.js';
@@ -95,6 +96,7 @@ function registerPublicRoutes(
 ): void {
   if (publicRoutes === undefined) return;
   fastify.register(async (scope) => {
+    tellPeers(scope, (request) => getRecord(request).peer);
     scope.addHook('onSend', async (request, _reply, payload) => {
       const isBody = typeof payload === 'string' || payload instanceof Uint8Array;
       if (isBody && request.method !== 'HEAD') holdResponse(getRecord(request), payload.length);

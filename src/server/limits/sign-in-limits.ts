@@ -1,10 +1,14 @@
-import { unavailable } from '../core/errors.js';
+import { LRUCache } from 'lru-cache';
+import { Bucket, BucketSchema } from '../../../gen/attestation/options/v1/options_pb.js';
+import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
+import { enumName } from '../../protocol/enum-names.js';
+import { ApiError } from '../core/errors.js';
 import type { Sql } from '../store/database/connect.js';
 import { countSignInAttempt, forgiveSignInAttempt } from '../store/projects/sign-in-attempts.js';
 
 /** Bounds unsuccessful attempts to sign in, over all processes. `peer`: undefined is a trusted proxy, which is not bounded. */
 export type SignInLimits = {
-  /** Counts an attempt. Throws `service.unavailable` for an address with too many. */
+  /** Counts an attempt. Throws `rate_limit.exceeded` for an address with too many. */
   count(peer: string | undefined): Promise<void>;
   /** Takes back the count of an attempt that was successful, in the transaction of its effect. */
   forgive(tx: Sql, peer: string | undefined): Promise<void>;
@@ -12,24 +16,45 @@ export type SignInLimits = {
 
 const WINDOW_MS = 60_000;
 const MAX_ATTEMPTS = 10;
+const MAX_REFUSED = 10_000;
 
 /**
  * Ten unsuccessful attempts a minute for each address. They are counted before their secret is checked, so that many at
- * once are no more. Over all addresses the delay of wrong secrets bounds them.
+ * once are no more. Over all addresses the delay of wrong secrets bounds them. An address that was refused is refused from
+ * memory until its window ends.
+ *
+ * @param clock Unix milliseconds
  */
-export function createSignInLimits(sql: Sql): SignInLimits {
+export function createSignInLimits(sql: Sql, clock: () => number): SignInLimits {
+  const refusedUntilMs = new LRUCache<string, number>({ max: MAX_REFUSED });
   return {
     async count(peer) {
       if (peer === undefined) return;
+      const untilMs = refusedUntilMs.get(peer);
+      if (untilMs !== undefined && clock() < untilMs) throw tooManyAttempts(untilMs, clock());
       const { count, leftMs } = await countSignInAttempt(sql, peer, WINDOW_MS);
       if (count <= MAX_ATTEMPTS) return;
-      throw unavailable(
-        `signing in failed ${MAX_ATTEMPTS} times in a minute from this address; try again after Retry-After`,
-        Math.max(1, Math.ceil(leftMs / 1000)),
-      );
+      const nowMs = clock();
+      refusedUntilMs.set(peer, nowMs + leftMs);
+      throw tooManyAttempts(nowMs + leftMs, nowMs);
     },
     async forgive(tx, peer) {
       if (peer !== undefined) await forgiveSignInAttempt(tx, peer);
     },
   };
+}
+
+function tooManyAttempts(untilMs: number, nowMs: number): ApiError {
+  const seconds = Math.max(1, Math.ceil((untilMs - nowMs) / 1000));
+  return new ApiError(
+    ErrorCode.RATE_LIMIT_EXCEEDED,
+    `signing in failed ${MAX_ATTEMPTS} times in a minute from this address; try again in ${seconds} s`,
+    {
+      bucket: enumName(BucketSchema, Bucket.READS),
+      window: WINDOW_MS / 1000,
+      limit: MAX_ATTEMPTS,
+      reset: new Date(untilMs).toISOString(),
+    },
+    { 'retry-after': String(seconds) },
+  );
 }

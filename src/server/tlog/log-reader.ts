@@ -24,10 +24,10 @@ export type LogReader = {
    */
   readCheckpoint(log: Log): Promise<string | undefined>;
   /**
-   * Reads a tile or entry bundle by its path below the log's URL. Returns undefined if the log has no such tile. Throws
+   * Reads a tile or entry bundle by its path below the log's URL, for a peer. Returns undefined if the log has no such tile. Throws
    * `service.unavailable` if too many reads are queued.
    */
-  readTile(log: Log, path: string): Promise<PublicTile | undefined>;
+  readTile(log: Log, path: string, peer: string | undefined): Promise<PublicTile | undefined>;
 };
 
 /** A tile's bytes and entity tag. They never change: a partial tile of a given width has a path of its own. */
@@ -65,7 +65,7 @@ export function createLogReader(
       if (newest !== undefined) return newest.note;
       return log.frozenAt === null ? (emptyNotes.get(log.id) ?? (await signEmpty(log))) : undefined;
     },
-    async readTile(log, path) {
+    async readTile(log, path, peer) {
       const address = parseTilePath(path);
       if (address === undefined) return undefined;
       let widest = widthIn(address, sizes.get(log.id));
@@ -76,7 +76,8 @@ export function createLogReader(
       if (widest < address.width) return undefined;
       const whole = { ...address, width: widest };
       const name = `${log.id}/${address.level}/${address.index}`;
-      const tile = await tileCache.get(name, address.width, widest, () => read(pool, logCache, log, whole));
+      const readWhole = () => read(pool, logCache, log, whole);
+      const tile = await tileCache.get({ name, width: address.width, widest, peer }, readWhole);
       return tile.width === address.width ? tile : cut(tile, address);
     },
   };

@@ -6,7 +6,7 @@ import { handleOtherMethods, sendPublic } from '../core/http/public-response.js'
 import { limitConcurrency } from '../core/limit-concurrency.js';
 import { invalidRequest } from '../json/problems.js';
 import type { ReadyBundle } from '../rpc/attestations/bundles/ready-bundle.js';
-import { findPublicArtifact, hasPublicLookup, isPublicProject } from '../store/artifacts/public-lookup.js';
+import { findPublicArtifact, hasPublicLookup, isPublicSubmission } from '../store/artifacts/public-lookup.js';
 import type { Pool } from '../store/database/connect.js';
 import { notFound, PUBLIC_PATH } from './routes.js';
 
@@ -21,8 +21,8 @@ type PublicLookupDeps = {
   monotonicMs: () => number;
 };
 
-/** Reads the JSON of a bundle that anyone may read. Returns undefined for any other submission, unknown or not. */
-type PublicBundleReader = (id: string) => Promise<Uint8Array | undefined>;
+/** Reads the JSON of a bundle that anyone may read, for a peer. Returns undefined for any other submission, unknown or not. */
+type PublicBundleReader = (id: string, peer: string | undefined) => Promise<Uint8Array | undefined>;
 
 /** Dependencies of public bundles. */
 export type PublicBundleDeps = Pick<PublicLookupDeps, 'pool' | 'isDefault'> & {
@@ -42,7 +42,10 @@ const JSON_TYPE = 'application/json';
 const LIMITS = { maxConcurrent: 2, maxQueued: 50 };
 const RETRY_SECONDS = 1;
 
-/** A reader of public bundles. It throws `service.unavailable` if too many are read at once. */
+/**
+ * A reader of public bundles. It throws `service.unavailable` if too many are read at once. The time of its answer does not
+ * tell a hidden submission from an unknown one: only of a public submission anything more is read.
+ */
 export function createPublicBundleReader({
   pool,
   isDefault,
@@ -50,11 +53,10 @@ export function createPublicBundleReader({
 }: PublicBundleDeps): PublicBundleReader {
   const limited = limitReads();
   const read = async (id: string) => {
-    const bundle = await findBundle(id);
-    if (bundle === undefined || !(await isPublicProject(pool, bundle.projectId, isDefault))) return undefined;
-    return bundle.read();
+    if (!(await isPublicSubmission(pool, id, isDefault))) return undefined;
+    return (await findBundle(id))?.read();
   };
-  return async (id) => (ID.test(id) ? limited(() => read(id)) : undefined);
+  return async (id, peer) => (ID.test(id) ? limited(() => read(id), peer) : undefined);
 }
 
 function limitReads() {
@@ -68,19 +70,19 @@ export function publicLookupRoutes(app: FastifyInstance, deps: PublicLookupDeps)
   const limited = limitReads();
   const ttl = { max: MAX_CACHED, ttl: TTL_SECONDS * 1_000, perf: { now: deps.monotonicMs } };
   const pages = new LRUCache<string, Promise<string | undefined>>(ttl);
-  const lookUp = (sha256: string): Promise<string | undefined> => {
-    const known = pages.get(sha256) ?? limited(() => readPage(deps, sha256));
+  const lookUp = (sha256: string, peer: string | undefined): Promise<string | undefined> => {
+    const known = pages.get(sha256) ?? limited(() => readPage(deps, sha256), peer);
     pages.set(sha256, known, { noUpdateTTL: true });
     known.catch(() => pages.delete(sha256));
     return known;
   };
   app.get<{ Querystring: Record<string, unknown> }>(`${PUBLIC_PATH}/lookup`, async (request, reply) => {
-    const page = await lookUp(readDigest(request.query));
+    const page = await lookUp(readDigest(request.query), request.peer);
     if (page === undefined) return notFound(reply);
     return sendPublic(request, reply, { bytes: page, contentType: JSON_TYPE, cacheControl: CACHE });
   });
   app.get<{ Params: { id: string } }>(`${PUBLIC_PATH}/bundle/:id`, async (request, reply) => {
-    const bytes = await deps.readPublicBundle(request.params.id);
+    const bytes = await deps.readPublicBundle(request.params.id, request.peer);
     if (bytes === undefined) return notFound(reply);
     return sendPublic(request, reply, { bytes, contentType: JSON_TYPE, cacheControl: CACHE });
   });

@@ -83,7 +83,7 @@ export function tlogRoutes(app: FastifyInstance, deps: TlogDeps): void {
     `${PUBLIC_PATH}/log/:log/tile/*`,
     async (request, reply) => {
       const log = findLog(deps, request.params.log);
-      const tile = log && (await deps.logReader.readTile(log, `tile/${request.params['*']}`));
+      const tile = log && (await deps.logReader.readTile(log, `tile/${request.params['*']}`, request.peer));
       return send(request, reply, tile && { ...TILE, ...tile });
     },
   );

@@ -7,10 +7,10 @@ import { limitConcurrency } from '../core/limit-concurrency.js';
 /** A tile's bytes and their entity tag. */
 export type TileBytes = { readonly bytes: Uint8Array; readonly etag: string };
 
-/** A tile, `width` entries or hashes wide. `gzipped` compresses it once, when first called. */
+/** A tile, `width` entries or hashes wide. `gzipped` compresses it once, for the peer that calls first. */
 export type CachedTile = TileBytes & {
   readonly width: number;
-  readonly gzipped: () => Promise<Uint8Array>;
+  readonly gzipped: (peer?: string) => Promise<Uint8Array>;
 };
 
 /** Caches the tiles that were read last. */
@@ -21,13 +21,10 @@ type TileCache = {
    *
    * @param read returns the tile, `widest` wide
    */
-  get(
-    name: string,
-    width: number,
-    widest: number,
-    read: () => Promise<TileBytes>,
-  ): CachedTile | Promise<CachedTile>;
+  get(wanted: Wanted, read: () => Promise<TileBytes>): CachedTile | Promise<CachedTile>;
 };
+
+type Wanted = { name: string; width: number; widest: number; peer: string | undefined };
 
 /** Holds 200 full entry bundles, or 150 with their compressed forms. */
 const CACHE_BYTES = 32 * 1024 * 1024;
@@ -55,14 +52,14 @@ export function createTileCache(): TileCache {
 
   const keep = (name: string, width: number, { bytes, etag }: TileBytes): CachedTile => {
     let zipping: Promise<Uint8Array> | undefined;
-    const zip = async () => {
-      const zipped = await limited(() => compress(bytes, COMPRESSION));
+    const zip = async (peer: string | undefined) => {
+      const zipped = await limited(() => compress(bytes, COMPRESSION), peer);
       const size = bytes.length + zipped.length + OVERHEAD_BYTES;
       if (cache.peek(name) === tile) cache.set(name, tile, { size });
       return zipped;
     };
-    const gzipped = () => {
-      zipping ??= zip().catch((error: unknown) => {
+    const gzipped = (peer?: string) => {
+      zipping ??= zip(peer).catch((error: unknown) => {
         zipping = undefined;
         throw error;
       });
@@ -74,13 +71,13 @@ export function createTileCache(): TileCache {
   };
 
   return {
-    get(name, width, widest, read) {
+    get({ name, width, widest, peer }, read) {
       const known = cache.get(name);
       if (known !== undefined && known.width >= width) return known;
       const key = `${name} ${widest}`;
       const reading =
         readsInFlight.get(key) ??
-        limited(async () => keep(name, widest, await read())).finally(() => readsInFlight.delete(key));
+        limited(async () => keep(name, widest, await read()), peer).finally(() => readsInFlight.delete(key));
       readsInFlight.set(key, reading);
       return reading;
     },

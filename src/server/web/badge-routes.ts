@@ -14,7 +14,7 @@ import { UNKNOWN_BADGE, verifiedBadge } from './badge.js';
 /** Dependencies of badges. */
 type BadgeDeps = {
   /** Reads the JSON of a bundle that anyone may read. Returns undefined for any other submission. */
-  readPublicBundle: (id: string) => Promise<Uint8Array | undefined>;
+  readPublicBundle: (id: string, peer: string | undefined) => Promise<Uint8Array | undefined>;
   readTrustRoots: () => Promise<SerializedResponse<TrustRoots>>;
   now: () => Date;
 };
@@ -35,13 +35,13 @@ export function badgeRoutes(app: FastifyInstance, deps: BadgeDeps, path: string)
   app.get<{ Params: { name: string } }>(route, async (request, reply) => {
     const { name } = request.params;
     const bundle = name.endsWith(ENDING)
-      ? await deps.readPublicBundle(name.slice(0, -ENDING.length))
+      ? await deps.readPublicBundle(name.slice(0, -ENDING.length), request.peer)
       : undefined;
     void reply
       .header('content-security-policy', POLICY)
       .header('cross-origin-resource-policy', 'cross-origin');
     if (bundle === undefined) return sendPublic(request, reply.code(404), { ...SVG, bytes: UNKNOWN_BADGE });
-    return sendPublic(request, reply, { ...SVG, bytes: await readBadge(bundle) });
+    return sendPublic(request, reply, { ...SVG, bytes: await readBadge(bundle, request.peer) });
   });
   handleOtherMethods(app, route);
 }
@@ -50,16 +50,19 @@ export function badgeRoutes(app: FastifyInstance, deps: BadgeDeps, path: string)
  * Badges are kept by bundle and trust roots: what the verifier says follows from these. The reader throws
  * `service.unavailable` if too many are made at once.
  */
-function createBadgeReader({ readTrustRoots, now }: BadgeDeps): (bundle: Uint8Array) => Promise<string> {
+function createBadgeReader({
+  readTrustRoots,
+  now,
+}: BadgeDeps): (bundle: Uint8Array, peer: string | undefined) => Promise<string> {
   const limited = limitConcurrency(LIMITS, () =>
     unavailable('too many badges are made at once', RETRY_SECONDS),
   );
   const cache = new LRUCache<string, Promise<string>>({ max: BADGES_CACHED });
-  return async (bundle) => {
+  return async (bundle, peer) => {
     const roots = await readTrustRoots();
     const { bytes, etag = etagOf(bytes) } = roots.json();
     const key = `${etagOf(bundle)} ${etag}`;
-    const badge = cache.get(key) ?? limited(() => makeBadge(bundle, roots.message(), now()));
+    const badge = cache.get(key) ?? limited(() => makeBadge(bundle, roots.message(), now()), peer);
     cache.set(key, badge);
     badge.catch(() => cache.delete(key));
     return badge;

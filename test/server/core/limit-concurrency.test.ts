@@ -49,3 +49,34 @@ t.test('a slot rests after a work that succeeded or failed, and its caller does 
   later.end();
   await last;
 });
+
+t.test('one peer leaves room for another, and they take turns', async (t) => {
+  const run = limitConcurrency({ maxConcurrent: 1, maxQueued: 4 }, refuse);
+  const begun: string[] = [];
+  const first = openWork();
+  const running = run(first.work, 'greedy');
+  const outcomes: Promise<string>[] = [];
+  const add = (name: string, peer: string) =>
+    outcomes.push(
+      run(async () => void begun.push(name), peer).then(
+        () => `${name} ran`,
+        ({ message }: Error) => `${name}: ${message}`,
+      ),
+    );
+  for (const n of [1, 2, 3, 4, 5]) add(`greedy ${n}`, 'greedy');
+  for (const n of [1, 2, 3]) add(`other ${n}`, 'other');
+  first.end();
+  await running;
+  t.same(await Promise.all(outcomes), [
+    'greedy 1 ran',
+    'greedy 2 ran',
+    'greedy 3: too much is queued',
+    'greedy 4: too much is queued',
+    'greedy 5: too much is queued',
+    'other 1 ran',
+    'other 2 ran',
+    'other 3: too much is queued',
+  ]);
+  t.same(begun, ['greedy 1', 'other 1', 'greedy 2', 'other 2']);
+  t.equal(await run(async () => 'as before', 'greedy'), 'as before');
+});

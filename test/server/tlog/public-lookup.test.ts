@@ -3,6 +3,7 @@ import t from 'tap';
 import { AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectService, PublicLookup } from '../../../gen/attestation/admin/v1/projects_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
+import { createPublicBundleReader } from '../../../src/server/tlog/public-lookup.js';
 import { startApp } from '../../support/app.js';
 import { adminOf } from '../../support/calling/admin.js';
 import { newKey, type TestKey } from '../../support/calling/test-keys.js';
@@ -77,6 +78,22 @@ t.test('settled submissions are listed by the hash of a file, with their bundles
     { action: 'AUDIT_ACTION_PROJECT_CHANGED', detail: { public_lookup: { from: 'off', to: 'default' } } },
     { detail: { public_lookup: { from: 'default', to: 'off' } } },
   ]);
+});
+
+t.test('of a hidden submission no more is read than of one that does not exist', async (t) => {
+  const closed = await newKey(app);
+  const open = await newKey(app);
+  await change(closed, PublicLookup.OFF);
+  const [hidden, shown] = [await submit(closed, ARTIFACT), await submit(open, ARTIFACT)];
+  await app.drain();
+  const asked: string[] = [];
+  const read = createPublicBundleReader({
+    pool: app.pool,
+    isDefault: true,
+    findBundle: async (id) => void asked.push(id),
+  });
+  for (const id of [hidden, 'sub_01JX5WQ3ZZZZZZZZZZZZZZZZZZ', shown]) await read(id, undefined);
+  t.same(asked, [shown]);
 });
 
 t.test('the newest twenty are shown', async (t) => {

@@ -15,8 +15,8 @@ export type PublicResponse = {
   cacheControl: string;
   /** The entity tag of `bytes`. Default: computed. */
   etag?: string;
-  /** The bytes compressed by gzip, or a function that compresses them on demand. */
-  gzipped?: Uint8Array | (() => Promise<Uint8Array>) | undefined;
+  /** The bytes compressed by gzip, or a function that compresses them on demand, for a peer. */
+  gzipped?: Uint8Array | ((peer?: string) => Promise<Uint8Array>) | undefined;
 };
 
 /**
@@ -47,7 +47,7 @@ export async function sendPublic(
     .header('x-content-type-options', 'nosniff');
   if (isNoneMatch(request.headers['if-none-match'], tag)) return reply.code(304).send();
   if (!zips) return reply.type(contentType).send(body);
-  const zipped = typeof gzipped === 'function' ? await gzipped() : gzipped;
+  const zipped = typeof gzipped === 'function' ? await gzipped(request.peer) : gzipped;
   return reply.header('content-encoding', 'gzip').type(contentType).send(zipped);
 }
 

@@ -40,7 +40,7 @@ export function createDashboard(deps: DashboardDeps): Dashboard | undefined {
   const handlers = sessionHandlers({
     ...deps,
     ...shared,
-    limits: createSignInLimits(localPool),
+    limits: createSignInLimits(localPool, Date.now),
     clock: Date.now,
     random: createRandomSource(),
   });

@@ -38,9 +38,10 @@ export async function hasPublicLookup(sql: Sql, isDefault: boolean): Promise<boo
   return row?.found === true;
 }
 
-/** Whether a project has public look-up. */
-export async function isPublicProject(sql: Sql, projectId: string, isDefault: boolean): Promise<boolean> {
+/** Whether a submission's project has public look-up. Takes the same two look-ups for a submission that does not exist. */
+export async function isPublicSubmission(sql: Sql, id: string, isDefault: boolean): Promise<boolean> {
   const [row] = await sql<{ found: boolean }[]>`
-    SELECT coalesce(public_lookup, ${isDefault}) AS found FROM project WHERE id = ${projectId}`;
+    SELECT coalesce(public_lookup, ${isDefault}) AS found FROM project
+    WHERE id = coalesce((SELECT project_id FROM submission WHERE id = ${id}), '')`;
   return row?.found === true;
 }
