@@ -12,6 +12,9 @@ import type { Transport } from '@connectrpc/connect';
 import { rules } from '../../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { type AttestationError, toAttestationError } from './error.js';
+import type { Given } from './input/given.js';
+import { checkOptions, IDEMPOTENCY_KEY, type OptionChecks, SIGNAL, TIMEOUT } from './input/options.js';
+import { readRequest } from './input/read-request.js';
 
 /** Options of one call. */
 export type CallOptions = {
@@ -21,6 +24,13 @@ export type CallOptions = {
   readonly timeoutMs?: number | undefined;
   /** Idempotency key of a call that changes something, sent with every attempt; random by default. */
   readonly idempotencyKey?: string | undefined;
+};
+
+/** The checks of these options. */
+export const CALL_OPTIONS: OptionChecks<CallOptions> = {
+  signal: SIGNAL,
+  timeoutMs: TIMEOUT,
+  idempotencyKey: IDEMPOTENCY_KEY,
 };
 
 /** Dependencies of a call: transport, headers and retry policy. */
@@ -45,12 +55,23 @@ const MAX_RETRY_AFTER_MS = 60_000;
 /**
  * Calls a method and returns its response. Retries transient failures, if that is safe, after the service's
  * `Retry-After` and with exponential backoff and full jitter. All attempts of a method that changes something carry the
- * same `Idempotency-Key`. Throws AttestationError.
+ * same `Idempotency-Key`. Throws AttestationError, and TypeError before the call if request or options are wrong.
  */
 export async function callUnary<I extends DescMessage, O extends DescMessage>(
   caller: Caller,
   method: DescMethodUnary<I, O>,
-  request: MessageInitShape<I>,
+  request: Given<I> | MessageInitShape<I>,
+  options?: CallOptions,
+): Promise<MessageShape<O>> {
+  checkOptions(options, CALL_OPTIONS);
+  return callWith(caller, method, readRequest(method.input, request), options);
+}
+
+/** The same with a request and options that were checked. */
+export async function callWith<I extends DescMessage, O extends DescMessage>(
+  caller: Caller,
+  method: DescMethodUnary<I, O>,
+  request: MessageShape<I>,
   options: CallOptions = {},
 ): Promise<MessageShape<O>> {
   const { signal, timeoutMs = caller.timeoutMs } = options;
@@ -58,7 +79,13 @@ export async function callUnary<I extends DescMessage, O extends DescMessage>(
   for (let attempt = 0; ; attempt++) {
     signal?.throwIfAborted();
     try {
-      const { message } = await caller.transport.unary(method, signal, timeoutMs, headers, request);
+      const { message } = await caller.transport.unary(
+        method,
+        signal,
+        timeoutMs,
+        headers,
+        request as MessageInitShape<I>,
+      );
       return message;
     } catch (thrown) {
       signal?.throwIfAborted();

@@ -1,6 +1,15 @@
 import { createConnectTransport } from '@connectrpc/connect-web';
 import type { Caller } from './call.js';
 import type { AttestationError } from './error.js';
+import {
+  ANYTHING,
+  COUNT,
+  checkOptions,
+  FUNCTION,
+  type OptionChecks,
+  STRING,
+  TIMEOUT,
+} from './input/options.js';
 import { VERSION } from './version.js';
 
 /** Options of a client. The optional ones are for tests and unusual environments. */
@@ -26,12 +35,26 @@ export type ClientOptions = {
   readonly delay?: (ms: number, signal?: AbortSignal) => Promise<void>;
 };
 
+const OPTIONS: OptionChecks<ClientOptions> = {
+  baseUrl: STRING,
+  apiKey: ANYTHING,
+  timeoutMs: TIMEOUT,
+  maxRetries: COUNT,
+  userAgent: STRING,
+  fetch: FUNCTION,
+  now: FUNCTION,
+  random: FUNCTION,
+  onRetry: FUNCTION,
+  delay: FUNCTION,
+};
+
 const DEFAULT_TIMEOUT_MS = 30_000;
 const DEFAULT_RETRIES = 4;
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 
-/** Creates the caller. Throws TypeError if the address, API key or user agent is malformed. */
+/** Creates the caller. Throws TypeError if an option is unknown or malformed. */
 export function createCaller(options: ClientOptions): Caller {
+  checkOptions(options, OPTIONS);
   if (!isHttpAddress(options.baseUrl)) {
     throw new TypeError('baseUrl must be an http or https address, as in https://attest.example.com');
   }

@@ -1,6 +1,8 @@
 /** SHA-256 of artifacts of any size. */
 import { toHex } from '../proof/bytes/encoding.js';
 import { createSha256 } from '../proof/bytes/primitives.js';
+import { assertWhole, takeSource } from './input/artifact-source.js';
+import { checkOptions, FUNCTION, type OptionChecks, SIGNAL } from './input/options.js';
 
 /** An artifact's bytes. A string is the path of a file (Node only). */
 export type ArtifactSource =
@@ -16,15 +18,26 @@ export type HashOptions = {
   readonly onBytes?: ((bytes: number) => void) | undefined;
 };
 
-/** Returns the SHA-256 in lower-case hex. Streams the artifact, so memory does not grow with its size. */
+const OPTIONS: OptionChecks<HashOptions> = { signal: SIGNAL, onBytes: FUNCTION };
+
+/**
+ * Returns the SHA-256 in lower-case hex. Streams the artifact, so memory does not grow with its size. Throws TypeError if
+ * the artifact is none, or a stream that was read before: its hash would be that of the rest.
+ */
 export async function hashArtifact(source: ArtifactSource, options: HashOptions = {}): Promise<string> {
+  checkOptions(options, OPTIONS);
+  takeSource(source);
   const { signal, onBytes } = options;
   const hash = createSha256();
+  const read = { pieces: 0, bytes: 0 };
   for await (const piece of untilAborted(piecesOf(source), signal)) {
     if (!(piece instanceof Uint8Array)) throw new TypeError('an artifact is a stream of Uint8Array');
     hash.update(piece);
+    read.pieces++;
+    read.bytes += piece.length;
     onBytes?.(piece.length);
   }
+  assertWhole(source, read);
   return toHex(hash.digest());
 }
 

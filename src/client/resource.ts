@@ -1,13 +1,7 @@
 /** The methods of a service as functions, created from its descriptor: a new RPC needs no code here. */
-import type {
-  DescMessage,
-  DescMethod,
-  DescMethodUnary,
-  DescService,
-  MessageInitShape,
-  MessageShape,
-} from '@bufbuild/protobuf';
+import type { DescMessage, DescMethod, DescMethodUnary, DescService, MessageShape } from '@bufbuild/protobuf';
 import { type Caller, type CallOptions, callUnary } from './call.js';
+import type { Given } from './input/given.js';
 import { type Listing, listing, type Page } from './page.js';
 
 /**
@@ -38,8 +32,7 @@ type Arguments<I extends DescMessage, O> =
       : [request: Request<I>, options?: CallOptions];
 
 /** A string is short for a request with this `id`. */
-type Request<I extends DescMessage> =
-  MessageShape<I> extends { id: string } ? MessageInitShape<I> | string : MessageInitShape<I>;
+type Request<I extends DescMessage> = MessageShape<I> extends { id: string } ? Given<I> | string : Given<I>;
 
 type Answer<O> = O extends Page<infer T> ? Listing<O, T> : Promise<O>;
 

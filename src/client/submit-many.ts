@@ -1,5 +1,5 @@
 /** Many submissions, in as few calls as possible. */
-import { create, getOption, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { create, getOption, toBinary } from '@bufbuild/protobuf';
 import { max_bytes as maxBytes } from '../../gen/attestation/options/v1/options_pb.js';
 import {
   AttestationService,
@@ -10,16 +10,26 @@ import {
   type ItemResult,
   type Submission,
 } from '../../gen/attestation/v1/attestations_pb.js';
-import { type Caller, type CallOptions, callUnary, findRetryDelayMs } from './call.js';
+import { CALL_OPTIONS, type Caller, type CallOptions, callWith, findRetryDelayMs } from './call.js';
 import { AttestationError, itemError } from './error.js';
+import type { Given } from './input/given.js';
+import { checkOptions, FUNCTION, IDEMPOTENCY_KEY, type OptionChecks } from './input/options.js';
+import { readRequest } from './input/read-request.js';
+import { wrong } from './input/wrong.js';
 
 /** A submission as `create` takes it, with an idempotency key of its own, random by default. */
-export type SubmitManyItem = MessageInitShape<typeof BatchItemSchema>;
+export type SubmitManyItem = Given<typeof BatchItemSchema>;
 
 /** Options of {@link submitMany}. */
 export type SubmitManyOptions = Pick<CallOptions, 'signal' | 'timeoutMs'> & {
   /** Called after each call with how many items got their result by it. */
   readonly onResults?: ((count: number) => void) | undefined;
+};
+
+const OPTIONS: OptionChecks<SubmitManyOptions> = {
+  signal: CALL_OPTIONS.signal,
+  timeoutMs: CALL_OPTIONS.timeoutMs,
+  onResults: FUNCTION,
 };
 
 /** The result of an item: its submission, also if an earlier call had made it, or its error. */
@@ -47,15 +57,20 @@ const LINGER_MS = 500;
  * Submits items and yields a result for each, in their order; `items` is read ahead by one call. What fails for the moment
  * is sent again under the same idempotency keys, for as long as some of it succeeds, as often as the client retries, and no
  * `Retry-After` is longer than a minute. An error of a whole call is the result of each of its items, the same object.
- * Throws only the signal's reason and what `items` throws.
+ * Throws only the signal's reason, what `items` throws, and TypeError of an item that is wrong: of an array before any call,
+ * else after the results of the items before it.
  */
 export async function* submitMany(
   caller: Caller,
   items: Iterable<SubmitManyItem> | AsyncIterable<SubmitManyItem>,
   options: SubmitManyOptions = {},
 ): AsyncGenerator<SubmitManyResult> {
+  checkOptions(options, OPTIONS);
   let index = 0;
-  for await (const chunk of chunksOf(caller, items)) {
+  const chunks = Array.isArray(items)
+    ? chunksOf(caller, items.map(readItem), (item) => item)
+    : chunksOf(caller, items, readItem);
+  for await (const chunk of chunks) {
     for (const outcome of await submitChunk(caller, chunk, options)) {
       yield { index: index++, ...outcome } as SubmitManyResult;
     }
@@ -123,7 +138,8 @@ function longestDelayMs(
 /** Makes one call. An error of the call is the outcome of each item. */
 async function callOnce(caller: Caller, items: BatchItem[], options: CallOptions): Promise<Outcome[]> {
   try {
-    const { results } = await callUnary({ ...caller, maxRetries: 0 }, METHOD, { items }, options);
+    const request = create(BatchCreateAttestationsRequestSchema, { items });
+    const { results } = await callWith({ ...caller, maxRetries: 0 }, METHOD, request, options);
     return items.map((_, i) => outcomeOf(results[i]));
   } catch (error) {
     if (!(error instanceof AttestationError)) throw error;
@@ -137,15 +153,26 @@ function outcomeOf(result: ItemResult | undefined): Outcome {
   return { error: itemError(error, retryAfter) };
 }
 
-/** Gathers items into calls within the bounds of one. An item that takes long to come ends a call. */
-async function* chunksOf(
+/**
+ * Gathers items into calls within the bounds of one. An item that takes long to come ends a call, as does one that `read`
+ * refuses: it throws after the call.
+ */
+async function* chunksOf<T>(
   { delay }: Caller,
-  items: Iterable<SubmitManyItem> | AsyncIterable<SubmitManyItem>,
+  items: Iterable<T> | AsyncIterable<T>,
+  read: (item: T, place: number) => BatchItem,
 ): AsyncGenerator<BatchItem[]> {
   let chunk: BatchItem[] = [];
   let bytes = 0;
+  let place = 0;
   for await (const given of lingering(items, delay)) {
-    const item = given && withKey(given);
+    let item: BatchItem | undefined;
+    try {
+      item = given === WAITING ? undefined : read(given, place++);
+    } catch (error) {
+      if (chunk.length > 0) yield chunk;
+      throw error;
+    }
     const more = item === undefined ? 0 : toBinary(BatchItemSchema, item).length + ITEM_HEAD_BYTES;
     const isFull = chunk.length === MAX_BATCH_ITEMS || bytes + more > MAX_BATCH_BYTES;
     if (chunk.length > 0 && (item === undefined || isFull)) {
@@ -159,15 +186,23 @@ async function* chunksOf(
   if (chunk.length > 0) yield chunk;
 }
 
-function withKey(item: SubmitManyItem): BatchItem {
-  return create(BatchItemSchema, { ...item, idempotencyKey: item.idempotencyKey ?? crypto.randomUUID() });
+/** The message of an item, with an idempotency key. Throws TypeError, whose JSON pointer starts with the item's place. */
+function readItem(given: SubmitManyItem, place: number): BatchItem {
+  const item = readRequest(BatchItemSchema, given, [place]);
+  item.idempotencyKey ??= crypto.randomUUID();
+  if (!IDEMPOTENCY_KEY.isRight(item.idempotencyKey)) {
+    throw wrong([place, 'idempotencyKey'], `must be ${IDEMPOTENCY_KEY.expected}`);
+  }
+  return item;
 }
 
-/** Yields the items, and undefined whenever the next one takes long. */
+const WAITING = Symbol('waiting');
+
+/** Yields the items, and WAITING whenever the next one takes long. */
 async function* lingering<T>(
   items: Iterable<T> | AsyncIterable<T>,
   delay: Caller['delay'],
-): AsyncGenerator<T | undefined> {
+): AsyncGenerator<T | typeof WAITING> {
   if (Symbol.iterator in items) return yield* items;
   const source = items[Symbol.asyncIterator]();
   try {
@@ -178,7 +213,7 @@ async function* lingering<T>(
         () => true as const,
         () => true as const,
       );
-      if ((await Promise.race([next, late])) === true) yield undefined;
+      if ((await Promise.race([next, late])) === true) yield WAITING;
       const { done, value } = await next;
       waiting.abort();
       if (done) return;

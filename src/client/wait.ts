@@ -1,6 +1,7 @@
 import { type Submission, SubmissionStatus } from '../../gen/attestation/v1/attestations_pb.js';
 import type { Caller, CallOptions } from './call.js';
 import { AttestationError } from './error.js';
+import { checkOptions, FUNCTION, type OptionChecks, SIGNAL, WAIT } from './input/options.js';
 
 export type WaitOptions = {
   readonly signal?: AbortSignal | undefined;
@@ -9,6 +10,8 @@ export type WaitOptions = {
   /** Called with the submission after each poll. */
   readonly onProgress?: ((submission: Submission) => void) | undefined;
 };
+
+const OPTIONS: OptionChecks<WaitOptions> = { signal: SIGNAL, timeoutMs: WAIT, onProgress: FUNCTION };
 
 /**
  * Dependencies of polling. `get` makes one attempt of at most `timeoutMs`; `onRetry` is called after each failed one.
@@ -36,6 +39,7 @@ export async function pollUntilWitnessed(
   id: string,
   options: WaitOptions = {},
 ): Promise<Submission> {
+  checkOptions(options, OPTIONS);
   const { signal, timeoutMs = DEFAULT_TIMEOUT_MS, onProgress } = options;
   const deadline = deps.now() + timeoutMs;
   for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 1.5, MAX_POLL_MS)) {

@@ -1,6 +1,7 @@
 /** Verification of webhook deliveries. */
 import { fromBase64, utf8 } from '../proof/bytes/encoding.js';
 import { hmacSha256 } from '../proof/bytes/primitives.js';
+import { checkOptions, DATE, type OptionCheck, type OptionChecks } from './input/options.js';
 import { parseEvent, type WebhookEvent } from './webhook-event.js';
 import { readSignatures, type Signature, type WebhookHeaders } from './webhook-headers.js';
 import { WebhookVerificationError } from './webhook-verification-error.js';
@@ -11,6 +12,13 @@ export type VerifyWebhookOptions = {
   /** The time to check against; now by default. */
   readonly now?: Date;
 };
+
+const TOLERANCE: OptionCheck = {
+  isRight: (value) => typeof value === 'number' && value >= 0,
+  expected: 'a number from 0',
+};
+
+const OPTIONS: OptionChecks<VerifyWebhookOptions> = { toleranceSeconds: TOLERANCE, now: DATE };
 
 const DEFAULT_TOLERANCE_SECONDS = 300;
 const SECRET_PREFIX = 'whsec_';
@@ -32,8 +40,8 @@ export function verifyWebhook(
   secret: string | readonly string[],
   options: VerifyWebhookOptions = {},
 ): WebhookEvent {
+  checkOptions(options, OPTIONS);
   const { toleranceSeconds = DEFAULT_TOLERANCE_SECONDS, now = new Date() } = options;
-  if (!(toleranceSeconds >= 0)) throw new TypeError('toleranceSeconds is not a number from 0');
   const body = bytesOf(rawBody);
   const keys = keysOf(secret);
   for (const signature of readSignatures(headers, body)) {

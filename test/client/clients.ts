@@ -43,3 +43,10 @@ export async function failing(t: Test, ...errors: Error[]) {
   const keys = () => contexts.map(({ requestHeader }) => requestHeader.get('idempotency-key'));
   return { baseUrl, contexts, keys };
 }
+
+/** All items, once there are no more. */
+export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}

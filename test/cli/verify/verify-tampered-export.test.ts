@@ -162,7 +162,7 @@ const TAMPERINGS: Tampering[] = [
   [
     'a byte order mark',
     ({ write }) => write(PATHS.third, `\ufeff${text(third.lines)}`),
-    /third:1: the line begins with a byte order mark/,
+    /third: its SHA-256 is not the one in its manifest/,
   ],
   ['NUL', ({ write }) => write(PATHS.third, `${text(third.lines)}\0\n`), /third:3: the line is not JSON/],
   [

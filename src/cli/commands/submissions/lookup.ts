@@ -61,7 +61,9 @@ async function lookUp(cli: Cli, files: readonly string[], flags: Flags): Promise
   }
 }
 
+/** At least one piece: an input without any is an empty file. */
 async function* piecesOf(input: Cli['stdin']): AsyncGenerator<Uint8Array> {
+  yield new Uint8Array();
   for await (const piece of input) yield typeof piece === 'string' ? Buffer.from(piece) : piece;
 }
 
