@@ -12,7 +12,7 @@ import { setScene } from '../../support/fault-fixture.js';
 import { assertConsistent } from '../../support/judging/consistent.js';
 import { findFreePort } from '../../support/servers/free-port.js';
 import { type Installation, makeInstallation, makeUnlimitedKey } from '../../support/servers/installation.js';
-import { startStartupStripper } from '../../support/servers/startup-stripper.js';
+import { startStartupStripper } from '../../support/breaking/startup-stripper.js';
 import { until } from '../../support/until.js';
 import { untilWitnessed } from '../../support/wait-for-idle.js';
 

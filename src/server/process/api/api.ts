@@ -15,7 +15,7 @@ import { checkRegisters, findLogProblems, type LogProblem } from '../../pipeline
 import type { Sequencers } from '../../pipeline/sequencers.js';
 import { onKeyChange } from '../../queue/broadcast.js';
 import { openStatementClock, type StatementClock } from '../../rpc/attestations/create/statement-clock.js';
-import { createPrincipals } from '../../rpc/principals.js';
+import { createPrincipals, type Principals } from '../../rpc/principals.js';
 import { loadSchemas } from '../../schema/registry.js';
 import { createDsseSigners, setUpDsseKeys } from '../../signing/dsse-signers.js';
 import { openLogKeys } from '../../signing/log-keys.js';
@@ -64,16 +64,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
     deriveKeyRing(config.secrets.secretKeys, 'api-key'),
     Date.now,
   );
-  const jobs = createJobSender({
-    url: config.natsUrl,
-    prefix: options.queuePrefix,
-    name: 'attest api',
-    replicas: config.natsReplicas,
-    stages: [],
-    log,
-    onQueue: (queue) => onKeyChange(queue, principals.evict),
-  });
-  hooks.add(jobs.close);
+  const jobs = openJobs(options, principals, hooks);
   const logGuard = createLogGuard(register, logCache, log);
   const writePool = openPool(config, hooks, {
     name: 'accept',
@@ -110,6 +101,25 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   const { offsetSeconds } = clock;
   const checks = [{ name: 'api', check }, ...logs];
   return { ...servers, jobs, pool, sequencers, offsetSeconds, checks };
+}
+
+/** Sends jobs to workers, and hears of changed API keys. */
+function openJobs(
+  { config, queuePrefix, log }: ApiOptions,
+  principals: Principals,
+  hooks: ShutdownHooks,
+): JobSender {
+  const jobs = createJobSender({
+    url: config.natsUrl,
+    prefix: queuePrefix,
+    name: 'attest api',
+    replicas: config.natsReplicas,
+    stages: [],
+    log,
+    onQueue: (queue) => onKeyChange(queue, principals.evict),
+  });
+  hooks.add(jobs.close);
+  return jobs;
 }
 
 function openPool(

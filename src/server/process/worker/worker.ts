@@ -127,9 +127,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   const loops = [
     repeat(RECONCILE_MS, 'looking for due jobs of logs', lookAtLogs),
     repeat(RECONCILE_MS, 'looking for due events, deliveries and exports', lookAtEvents),
-    repeat(RECHECK_MS, 'checking evidence again', createRecheck(pipeline)),
-    ...keepHouse(pool, options, { repeat, stopping: stopping.signal }),
-    repeat(SIGN_OF_LIFE_MS, 'recording that this worker runs', () => recordWorker(localPool, workerId)),
+    ...keepHouse(pipeline, options, workerId, { repeat, stopping: stopping.signal }),
   ];
   hooks.add(async () => {
     stopping.abort();
@@ -141,23 +139,28 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     await jobs.close();
   });
   const readLogKeys = () => readLogKeyStates(pool, logKeys);
-  const findProblems = () => findSealingProblems(pipeline, { register, readLogKeys });
-  return { pipeline, jobs, readLogKeys, checks: environmentChecks('worker', findProblems) };
+  const checks = environmentChecks('worker', () => findSealingProblems(pipeline, { register, readLogKeys }));
+  return { pipeline, jobs, readLogKeys, checks };
 }
 
 type Repeat = (ms: number, work: string, run: () => Promise<void>) => Promise<void>;
 
+/** Starts what is done at intervals. While commits are not confirmed, only the signs of life go on. */
 function keepHouse(
-  pool: Pool,
+  pipeline: Pipeline,
   { config, log, standby }: WorkerOptions,
+  workerId: string,
   { repeat: repeatAlways, stopping }: { repeat: Repeat; stopping: AbortSignal },
 ): Promise<void>[] {
+  const { pool, localPool } = pipeline;
   const repeat: Repeat = (ms, work, run) =>
     repeatAlways(ms, work, async () => {
       standby.assertAnswers();
       await run();
     });
   return [
+    repeatAlways(SIGN_OF_LIFE_MS, 'recording that this worker runs', () => recordWorker(localPool, workerId)),
+    repeat(RECHECK_MS, 'checking evidence again', createRecheck(pipeline)),
     repeat(INDEX_MS, 'indexing artifacts', () => indexArtifacts({ pool, log }, stopping)),
     repeat(RETIRE_MS, 'ending replaced logs and keys', async () => {
       for (const origin of await endReplacedLogs(pool)) log.info({ origin }, 'a replaced log ends');
