@@ -119,7 +119,7 @@ t.test('what can be read again may be, and what has lost bytes is an error', asy
   await t.rejects(hashArtifact(transferred), { name: 'TypeError', message: /buffer was transferred/ });
 });
 
-t.test('what is no artifact is a TypeError that says what is', async (t) => {
+t.test('what is no artifact is a TypeError that names the kinds of artifact', async (t) => {
   for (const source of [
     undefined,
     null,

@@ -101,7 +101,7 @@ t.test(
   },
 );
 
-t.test('values that only look right are refused', async (t) => {
+t.test('values that only look right are rejected', async (t) => {
   const { client, calls } = await serveNothing(t);
   const { list } = client.attestations;
   const create = (validation: unknown) => client.attestations.create({ ...REQUEST, validation } as never);

@@ -232,7 +232,7 @@ t.test('missing or malformed headers are rejected with the expected form', async
   t.throws(() => verify({ 'service-signature': [good, good] }), { code: 'header.malformed' });
 });
 
-t.test('one matching signature is enough, whatever stands beside it', async (t) => {
+t.test('one matching signature is enough beside any others', async (t) => {
   const good = own()['service-signature']!;
   const [time, match] = good.split(',') as [string, string];
   const foreign = only(/^service-/, signed({ secrets: [OTHER] }))['service-signature']!.split(',')[1]!;

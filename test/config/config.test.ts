@@ -47,7 +47,7 @@ t.test('an empty environment configures `up` completely, and only `up`', async (
   t.same(problemsOf({}, 'migrate'), ['DATABASE_URL is not set']);
 });
 
-t.test('`up` lets webhooks call this machine only if nobody else reaches it, unless told', async (t) => {
+t.test('webhooks of `up` may call this machine if only it reaches `up`, or by a setting', async (t) => {
   const allows = (env: Record<string, string>) =>
     readConfig(env, { process: 'up' }).allowInsecureDestinations;
   for (const HOST of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) t.equal(allows({ HOST }), true, HOST);

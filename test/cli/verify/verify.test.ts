@@ -257,7 +257,7 @@ t.test('files of JSON may begin with a byte order mark', async (t) => {
   t.match(fetched, { code: 2, stderr: /trust roots cannot be fetched from http:\/\/127\.0\.0\.1:9/ });
 });
 
-t.test('metadata that is not what its text says is refused', async (t) => {
+t.test('metadata that differs from its text is rejected', async (t) => {
   const { args, at } = folder(t, { 'twice.json': '{"schema":"purl","schema":"other"}' });
   const file = at('latin1.json');
   await writeFile(file, Buffer.from('{"schema":"caf\u00e9"}', 'latin1'));

@@ -22,7 +22,7 @@ const CASES = [
 const MODES = { session: ['api', 'worker', 'migrate'], transaction: ['api'], statement: ['worker'] } as const;
 
 for (const mode of ['session', 'transaction', 'statement'] as const) {
-  t.test(`through PgBouncer in mode ${mode} no process starts, and it says what to do`, async (t) => {
+  t.test(`through PgBouncer in mode ${mode} no process starts, and the error advises`, async (t) => {
     const installation = await makeInstallation(t);
     for (const { ignored, stderr } of CASES) {
       const DATABASE_URL = await startPgBouncer(t, installation.databaseUrl, { mode, ignored });

@@ -13,7 +13,7 @@ const CREATE = 'POST /v1/attestations HTTP/1.1\r\nhost: a\r\nconnection: close\r
 const RPC = '/attestation.v1.InfoService/GetHealth';
 const BODY = '{}';
 
-t.test('of more header fields than are read none is ignored: the request is refused', async (t) => {
+t.test('of more header fields than are read none is ignored: the request is rejected', async (t) => {
   const fields = (count: number) => 'a:\r\n'.repeat(count);
   const most = await exchangeRaw(api.port, `${HEALTH}${fields(997)}${AUTHORIZATION}\r\n`);
   t.equal(parseRaw(most).status, 200, 'the last of 1,000 is read');
@@ -40,7 +40,7 @@ t.test('of more header fields than are read none is ignored: the request is refu
   t.ok(outcome === 431 || outcome === 'reset', String(outcome));
 });
 
-t.test('two media types of a body are refused, also if they are the same', async (t) => {
+t.test('two media types of a body are rejected, also if they are the same', async (t) => {
   for (const [first, second] of [
     ['application/json', 'text/plain'],
     ['text/plain', 'application/json'],

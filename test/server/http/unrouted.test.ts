@@ -93,7 +93,7 @@ const RATE = [
 const rateOf = ({ headers }: Answer) => RATE.filter((name) => headers[name] !== undefined);
 
 for (const version of ['HTTP/1.1', 'HTTP/2']) {
-  t.test(`an API key gets its rate headers whatever it asks for, over ${version}`, async (t) => {
+  t.test(`an API key gets its rate headers on every path, over ${version}`, async (t) => {
     const send = version === 'HTTP/2' ? overHttp2(t) : overHttp1;
     const { key } = await newKey(app);
     for (const request of [...UNROUTED, ...REFUSED]) {
@@ -106,7 +106,7 @@ for (const version of ['HTTP/1.1', 'HTTP/2']) {
     }
   });
 
-  t.test(`strangers get the same refusals without them, over ${version}`, async (t) => {
+  t.test(`strangers get the same errors without them, over ${version}`, async (t) => {
     const send = version === 'HTTP/2' ? overHttp2(t) : overHttp1;
     for (const request of UNROUTED) {
       for (const authorization of [undefined, 'Bearer svc_live_nobody', 'Basic Zm9v', '']) {

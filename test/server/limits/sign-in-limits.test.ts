@@ -24,7 +24,7 @@ async function openLimits(t: Test) {
   return { pool, limits, counted, pass };
 }
 
-t.test('an address beyond ten attempts is refused from memory until its minute ends', async (t) => {
+t.test('an address beyond ten attempts is rejected from memory until its minute ends', async (t) => {
   const { pool, limits, counted, pass } = await openLimits(t);
   for (let n = 0; n < 5; n++) await t.rejects(limits.count(PEER), REFUSAL);
   t.equal(await counted(), 11, 'the database was not asked again');
@@ -36,7 +36,7 @@ t.test('an address beyond ten attempts is refused from memory until its minute e
   t.equal(await counted(), 1);
 });
 
-t.test('without the database what was refused stays refused', async (t) => {
+t.test('without the database a rejected address stays rejected', async (t) => {
   const { pool, limits } = await openLimits(t);
   await pool.end({ timeout: 1 });
   await t.rejects(limits.count(PEER), REFUSAL);

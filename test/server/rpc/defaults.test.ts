@@ -89,7 +89,7 @@ t.test('a creation that names the default validation is the one that names none'
   t.match(await rest?.call(createAttestation, lenient, key, headers), { code: 'idempotency.key_reused' });
 });
 
-t.test('so is an item of a batch, whichever of them was first', async (t) => {
+t.test('so is an item of a batch, in either order', async (t) => {
   const { key } = await newKey(app);
   for (const { call } of surfaces) {
     for (const isPlainFirst of [true, false]) {

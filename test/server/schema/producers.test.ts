@@ -57,7 +57,7 @@ t.test('an empty value that is required is said to be empty', async (t) => {
   }
 });
 
-t.test("Google Cloud Build's image references without a scheme are accepted, and told", async (t) => {
+t.test("Google Cloud Build's image references without a scheme are accepted with a warning", async (t) => {
   const what = 'a URI is an image reference without a scheme, as Google Cloud Build writes it';
   const references = [
     IMAGE,
@@ -103,7 +103,7 @@ t.test("Google Cloud Build's image references without a scheme are accepted, and
   ]);
 });
 
-t.test("Google Cloud Build's empty byproducts are accepted, and told", async (t) => {
+t.test("Google Cloud Build's empty byproducts are accepted with a warning", async (t) => {
   const what = 'a byproduct is empty, as Google Cloud Build writes it';
   const nothing: JsonObject[] = [{}, { uri: '', digest: {}, content: null, annotations: {} }];
   for (const empty of nothing) {
@@ -118,7 +118,7 @@ t.test("Google Cloud Build's empty byproducts are accepted, and told", async (t)
   t.strictSame(problemsOf(changed(provenance, BYPRODUCTS, [null])), [`${BYPRODUCTS}/0 must be an object`]);
 });
 
-t.test("BuildKit's empty id of the builder is accepted, and told; a missing one is a problem", async (t) => {
+t.test("BuildKit's empty id of the builder is accepted with a warning; a missing one is a problem", async (t) => {
   const what = 'runDetails.builder.id is empty, as BuildKit leaves it: it does not say who built';
   t.strictSame(problemsOf(changed(provenance, BUILDER, '')), []);
   t.strictSame(departuresOf(changed(provenance, BUILDER, '')), [what, `${BUILDER} is empty`]);
@@ -139,7 +139,7 @@ t.test('beside what is accepted every other violation stays a problem', async (t
   t.strictSame(departuresOf(testResult), []);
 });
 
-t.test('of very many places a hundred are told, with their number', async (t) => {
+t.test('of very many places a hundred are listed, with their number', async (t) => {
   const byproducts = Array.from({ length: 20_000 }, () => ({}));
   const verdict = validateMetadata(registry, changed(provenance, BYPRODUCTS, byproducts));
   t.match(verdict, { ok: true, departures: [{ total: 20_000 }] });

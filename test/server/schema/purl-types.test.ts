@@ -70,7 +70,7 @@ const EITHER: Record<string, string[]> = {
   yocto: ['example@1.2', 'core/example@1.2?layer_version=4.0'],
 };
 
-t.test('types whose definition prohibits a namespace say so', async (t) => {
+t.test('types whose definition prohibits a namespace reject one', async (t) => {
   for (const [type, rest] of Object.entries(WITHOUT_NAMESPACE)) {
     t.equal(findPurlProblem(`pkg:${type}/${rest}`), undefined, type);
     const article = type === 'oci' || type === 'opam' || type === 'otp' ? 'an' : 'a';
@@ -79,7 +79,7 @@ t.test('types whose definition prohibits a namespace say so', async (t) => {
   }
 });
 
-t.test('types whose definition requires a namespace say so, and what it names', async (t) => {
+t.test('types whose definition requires a namespace demand one, and explain it', async (t) => {
   for (const [type, [namespace, rest, names]] of Object.entries(WITH_NAMESPACE)) {
     t.equal(findPurlProblem(`pkg:${type}/${namespace}/${rest}`), undefined, type);
     const alone = rest.replace(/^group\//, '');
@@ -111,7 +111,7 @@ t.test('a version is optional, and a name is not, for every registered type', as
   }
 });
 
-t.test('what else a definition asks of name, version and qualifiers is told', async (t) => {
+t.test('what else a definition asks of name, version and qualifiers is checked', async (t) => {
   const letters = 'the name of a chrome-extension purl must be 32 letters from a to p';
   const numbers = 'the version of a chrome-extension purl must be one to four numbers with . between them';
   const cases: [text: string, problem?: string][] = [

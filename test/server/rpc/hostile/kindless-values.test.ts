@@ -110,7 +110,7 @@ t.test('null with its kind is null', async (t) => {
   await app.pool`SELECT 1`;
 });
 
-t.test('of a batch it is the item that is refused', async (t) => {
+t.test('of a batch it is the item that is rejected', async (t) => {
   const good = creationWith(NULL);
   const items = [good, creationWith(structValue('b', NOTHING)), good].map((item) => inField(1, item));
   const path = `/attestation.v1.AttestationService/${batchCreateAttestations.name}`;
