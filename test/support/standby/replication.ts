@@ -1,6 +1,6 @@
 /** Makes a stopped Postgres cluster one that can be replicated, and copies of it standbys. */
 import { execFile } from 'node:child_process';
-import { appendFile, chown, stat, writeFile } from 'node:fs/promises';
+import { appendFile, chown, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { getPostgresBinaries } from '../../../src/server/embedded/postgres-binaries.js';
@@ -52,10 +52,11 @@ export async function askToPromote(dir: string, pid: number): Promise<void> {
   process.kill(pid, 'SIGUSR1');
 }
 
-/** Owned by the cluster's user, who removes some of these files. */
+/** Owned by the cluster's user, and there at once: Postgres removes some of these files when it sees them. */
 async function writeOwned(dir: string, name: string, content: string): Promise<void> {
-  const path = join(dir, name);
-  await writeFile(path, content, { mode: 0o600 });
+  const unfinished = join(dir, `${name}.unfinished`);
+  await writeFile(unfinished, content, { mode: 0o600 });
   const { uid, gid } = await stat(dir);
-  await chown(path, uid, gid);
+  await chown(unfinished, uid, gid);
+  await rename(unfinished, join(dir, name));
 }

@@ -87,7 +87,7 @@ export async function startStandbyPair(
       link.set('passes');
       await untilReplicated(pair);
     },
-    ...commitsThatWait(pair),
+    ...commitsThatWait(lookAt(test, primary)),
     ...failures(pair, settings),
     promoteStandby: async () => {
       link.set('refuses');
@@ -107,7 +107,8 @@ type Pair = {
 
 type CommitsThatWait = Pick<StandbyPair, 'untilCommitsWait' | 'endWaitingSessions' | 'cancelWaits'>;
 
-function commitsThatWait({ primary }: Pair): CommitsThatWait {
+/** @param primary of its own: what is sent beside a commit whose wait is cancelled is rejected as well */
+function commitsThatWait(primary: Pool): CommitsThatWait {
   const count = async () => (await primary`SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'`).length;
   return {
     untilCommitsWait: async (wanted = 1) => {
@@ -213,17 +214,15 @@ async function makeBase(): Promise<string> {
   const path = await mkdtemp(join(dataFolder(), DATA_DIR_PREFIX));
   t.teardown(() => rm(path, { recursive: true, force: true }));
   await copyClusterTemplate(path);
+  // Locked for as long as it is used: what is not is cleared away by the next run.
   const dataDir = await lockDataDir({ path });
-  try {
-    const postgres = await startPostgres({ dataDir, log: SILENT });
-    const pool = connectPool({ url: postgres.url, name: 'migrate', max: 1, statementTimeoutMs: 60_000 });
-    await migrate(pool).finally(async () => {
-      await pool.end();
-      await postgres.stop();
-    });
-    await allowReplication(join(path, 'postgres'));
-  } finally {
-    await dataDir.release();
-  }
+  t.teardown(() => dataDir.release());
+  const postgres = await startPostgres({ dataDir, log: SILENT });
+  const pool = connectPool({ url: postgres.url, name: 'migrate', max: 1, statementTimeoutMs: 60_000 });
+  await migrate(pool).finally(async () => {
+    await pool.end();
+    await postgres.stop();
+  });
+  await allowReplication(join(path, 'postgres'));
   return path;
 }
