@@ -63,11 +63,10 @@ export async function runCampaign(
 ): Promise<Result> {
   const chosen = options.kinds;
   teller.progress('starting Postgres, nats-server, two authorities, two api and two worker processes');
-  const scene = await openScene(
-    options.dir,
-    hooks,
-    chosen.some(({ needsDisks }) => needsDisks),
-  );
+  const scene = await openScene(options.dir, hooks, {
+    withDisks: chosen.some(({ needsDisks }) => needsDisks),
+    withStandby: chosen.some(({ needsStandby }) => needsStandby),
+  });
   const kinds = chosen.filter(({ needsDisks }) => !needsDisks || scene.disks !== undefined);
   const unavailable = chosen.filter((kind) => !kinds.includes(kind)).map(({ name }) => name);
   const projects = await openOwners(scene);

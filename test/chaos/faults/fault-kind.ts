@@ -9,6 +9,8 @@ export type FaultKind = {
   durationMs: readonly [least: number, most: number];
   /** Only where file systems can be mounted. */
   needsDisks?: true;
+  /** Only where Postgres has a standby. */
+  needsStandby?: true;
   /** @returns what ends it; to be called once */
   begin(scene: Scene, target: string): Promise<() => Promise<void>>;
 };

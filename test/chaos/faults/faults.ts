@@ -9,6 +9,7 @@ import type { Scene } from '../scene/scene.js';
 import type { ServerName } from '../scene/servers.js';
 import { type FaultKind, LONG } from './fault-kind.js';
 import { linkFaults } from './link-faults.js';
+import { STANDBY_FAULTS } from './standby-faults.js';
 
 const PROCESSES: Record<Role, readonly string[]> = {
   api: ['api-1', 'api-2', 'api-1+api-2'],
@@ -42,6 +43,7 @@ export const FAULT_KINDS: readonly FaultKind[] = [
       return () => postgres.configure('');
     },
   },
+  ...STANDBY_FAULTS,
   ...diskFaults(),
   ...(['fails', 'hangs', 'is slow', 'talks rubbish', 'repeats'] as const).map(authorityFault),
   ...(['fails', 'hangs', 'is slow', 'resets'] as const).map(endpointFault),

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type postgres from 'postgres';
 import type { Result } from '../campaign.js';
 import { table } from '../report.js';
-import { withDatabase } from '../scene/scene.js';
+import { withDatabase } from '../scene/database.js';
 import { check, type Evidence } from './check.js';
 import { type Bundle, checkByHand, checkByVerifier, type Subject } from './check-bundle.js';
 import { readTables, type SeenTables } from './observe.js';

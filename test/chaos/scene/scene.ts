@@ -1,7 +1,7 @@
 /** Everything a campaign is played with: servers behind links, authorities, an endpoint, owners of keys, processes. */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import postgres from 'postgres';
+import type postgres from 'postgres';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import type { EnvironmentName } from '../../../src/protocol/environment.js';
 import type { ShutdownHooks } from '../../../src/server/core/shutdown.js';
@@ -10,10 +10,12 @@ import { migrate } from '../../../src/server/store/database/migrate.js';
 import { makeInstallation, makeUnlimitedKey } from '../../support/servers/installation.js';
 import { openRecord, type RecordWriter } from '../record.js';
 import { type Authority, openAuthorities } from './authorities.js';
+import { withDatabase } from './database.js';
 import { type Disks, openDisks } from './disks.js';
 import { type Endpoint, openEndpoint } from './endpoint.js';
 import { type Role, type Supervised, supervise } from './processes.js';
 import { openServer, type Server } from './servers.js';
+import { openStandby, type Standby } from './standby.js';
 
 /** A project with one API key and one subscription to every event. */
 export type Owner = { name: string; environment: EnvironmentName; apiKey: string };
@@ -22,6 +24,8 @@ export type Scene = {
   dir: string;
   postgres: Server;
   nats: Server;
+  /** Postgres's, synchronous; undefined where no fault needs it. */
+  standby: Standby | undefined;
   disks: Disks['disks'];
   authorities: Authority[];
   endpoint: Endpoint;
@@ -56,16 +60,20 @@ const SETTINGS = {
   LOG_LEVEL: 'warn',
 };
 
-/**
- * Sets it up in `dir`, processes started, until `hooks`.
- *
- * @param withDisks whether servers are to have file systems of their own, where they can be mounted
- */
-export async function openScene(dir: string, hooks: ShutdownHooks, withDisks: boolean): Promise<Scene> {
+/** What a scene may have: file systems of the servers' own, where they can be mounted, and a standby of Postgres. */
+export type SceneOptions = { withDisks: boolean; withStandby: boolean };
+
+/** Sets it up in `dir`, processes started, until `hooks`. */
+export async function openScene(
+  dir: string,
+  hooks: ShutdownHooks,
+  { withDisks, withStandby }: SceneOptions,
+): Promise<Scene> {
   const record = openRecord(join(dir, 'record.jsonl'));
   const { paths, disks } = openDisks(dir, hooks, withDisks);
   const users = PROCESSES.map(({ name }) => name);
   const database = await openServer('postgres', paths.postgres, users, hooks);
+  const standby = withStandby ? await openStandby(database, join(dir, 'standby'), hooks) : undefined;
   const nats = await openServer('nats', paths.nats, users, hooks);
   const authorities = await openAuthorities(dir, hooks);
   const endpoint = await openEndpoint(record, hooks);
@@ -82,6 +90,7 @@ export async function openScene(dir: string, hooks: ShutdownHooks, withDisks: bo
     dir,
     postgres: database,
     nats,
+    standby,
     disks,
     authorities,
     endpoint,
@@ -99,16 +108,6 @@ function readLogKeys(setting: string): Scene['logKeys'] {
   const paths = new Map(setting.split(',').map((pair) => pair.split('=') as [string, string]));
   const read = (environment: EnvironmentName) => readFileSync(paths.get(environment) ?? '', 'utf8');
   return { live: read('live'), test: read('test') };
-}
-
-/** Runs statements over a connection of its own. */
-export async function withDatabase<T>(url: string, use: (sql: postgres.Sql) => Promise<T>): Promise<T> {
-  const sql = postgres(url, { max: 1, onnotice: () => {} });
-  try {
-    return await use(sql);
-  } finally {
-    await sql.end({ timeout: 5 });
-  }
 }
 
 /** Secrets, keys and tables. @returns the settings of the processes */

@@ -9,15 +9,18 @@ import { startNats } from '../../../src/server/embedded/nats.js';
 import { type LocalServer, startPostgres } from '../../../src/server/embedded/postgres.js';
 import { type Link, startLink } from '../../support/breaking/link.js';
 import type { Target } from '../../support/breaking/proxy.js';
+import { STANDBY_NAME } from '../../support/standby/replication.js';
 
 export type ServerName = 'postgres' | 'nats';
 
 export type Server = {
   name: ServerName;
+  /** Where its data is. */
+  dataDir: string;
   /** Its address past every link; another one after a restart. */
   url(): string;
-  /** By the process that uses it. */
-  links: ReadonlyMap<string, Link>;
+  /** By the process that uses it; and what replicates it. */
+  links: Map<string, Link>;
   /** Its address as that process sees it, which stays the same. */
   urlFor(user: string): string;
   /** SIGKILL; it stays down until `start`. */
@@ -28,8 +31,10 @@ export type Server = {
   start(): Promise<void>;
   /** SIGSTOP or SIGCONT to the server and its children. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void;
-  /** Postgres only: settings on top of those it was started with, in force at once, and at the next start. */
+  /** Postgres only: settings on top of those it was started with and `lasting`, in force at once, and at the next start. */
   configure(settings: string): Promise<void>;
+  /** Postgres only: settings that `configure` leaves in force. */
+  lasting: string;
   /** Deletes its data, while it is down. */
   forget(): Promise<void>;
   /** How often it ended without being told to. */
@@ -72,8 +77,10 @@ export async function openServer(
     hooks.add(link.close);
     state.links.set(user, link);
   }
-  return {
+  const server: Server = {
     name,
+    dataDir: dataDir.path,
+    lasting: '',
     url: () => state.server!.url,
     links: state.links,
     urlFor: (user) => {
@@ -82,16 +89,21 @@ export async function openServer(
       return url.href;
     },
     kill: () => down(state, async (server) => void process.kill(server.pid, 'SIGKILL')),
-    stop: () => down(state, (server) => server.stop()),
+    stop: () => {
+      // An orderly stop waits for a standby that is connected.
+      state.links.get(STANDBY_NAME)?.cut('reset');
+      return down(state, (server) => server.stop());
+    },
     start: () => start(state),
     signal: (signal) => signalAll(state.server?.pid, signal),
     configure: async (settings) => {
-      await writeFile(join(dataDir.path, name, 'postgresql.auto.conf'), settings);
+      await writeFile(join(dataDir.path, name, 'postgresql.auto.conf'), server.lasting + settings);
       if (state.up) process.kill(state.server!.pid, 'SIGHUP');
     },
     forget: () => rm(join(dataDir.path, name), { recursive: true, force: true }),
     crashes: () => state.crashes,
   };
+  return server;
 }
 
 type State = {
