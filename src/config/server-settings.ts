@@ -17,6 +17,7 @@ import {
   path,
   port,
   publicUrl,
+  searchPath,
 } from './setting-types.js';
 import type { Settings } from './settings.js';
 import { readTlsFiles, type TlsFiles } from './tls-files.js';
@@ -70,6 +71,8 @@ export type ServerSettings = Listeners & {
   readonly ambientCredentials: readonly string[];
   /** PEM file of certificate authorities to trust beside Node's. Node reads it by itself; other programs get its path. */
   readonly extraCaFile: string | undefined;
+  /** The folders in which programs are looked for, as in `PATH`. */
+  readonly programPath: string | undefined;
   /** Whether webhooks may use http and non-public addresses. */
   readonly allowInsecureDestinations: boolean;
   readonly tls: TlsFiles | undefined;
@@ -144,6 +147,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
       bool,
       isLocal && isLoopback(listeners.host),
     ),
+    programPath: settings.find('PATH', searchPath),
     tls: readTlsFiles(settings, path),
     corsOrigins: settings.get('CORS_ORIGINS', origins, []),
     publicLookup: settings.get('PUBLIC_LOOKUP', bool, false),

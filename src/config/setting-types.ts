@@ -82,6 +82,9 @@ export const path: SettingType<string> = {
   },
 };
 
+/** Folders in which programs are looked for, as PATH has them. */
+export const searchPath: SettingType<string> = { expected: 'folders', parse: (text) => text };
+
 /** A lower-case host name without a port. Its last label is not numeric, so it cannot be an IPv4 address. */
 export const hostName: SettingType<string> = {
   expected: 'a bare host name in lower case, such as log.example.com',

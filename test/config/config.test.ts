@@ -75,6 +75,10 @@ t.test("the authorities that Node trusts beside its own are known to other progr
   t.equal(extraCaFile, '/etc/ssl/company.pem');
 });
 
+t.test("programs of others are looked for on the service's own PATH", async (t) => {
+  t.equal(readConfig({ PATH: '/opt/git/bin:/bin' }, { process: 'up' }).programPath, '/opt/git/bin:/bin');
+});
+
 t.test('an environment may have several keys, in their order', async (t) => {
   const { dir, ...env } = server(t);
   const another = generateKeyPairSync('ed25519').privateKey;

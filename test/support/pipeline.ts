@@ -167,6 +167,7 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
       allowInsecureDestinations: true,
       ambientCredentials: [],
       extraCaFile: undefined,
+      programPath: process.env.PATH,
       exportSpoolBytes: 1024 * 1024 * 1024,
     },
     log: createLogger({ level: 'silent' }),

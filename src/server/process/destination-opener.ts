@@ -7,7 +7,7 @@ import { openDestination } from '../export/open-destination.js';
 /** The settings that decide which destinations may be opened, with which credentials. */
 export type DestinationSettings = Pick<
   Config,
-  'allowInsecureDestinations' | 'ambientCredentials' | 'extraCaFile'
+  'allowInsecureDestinations' | 'ambientCredentials' | 'extraCaFile' | 'programPath'
 >;
 
 /** The destination of an export, with its secrets. */
@@ -17,7 +17,7 @@ type Target = { exportId: string; projectId: string; destination: ExportDestinat
 export function destinationOpener(
   settings: DestinationSettings,
 ): (target: Target) => Promise<OpenDestination> {
-  const { allowInsecureDestinations: allowInsecure, ambientCredentials, extraCaFile } = settings;
+  const { allowInsecureDestinations: allowInsecure, ambientCredentials, extraCaFile, programPath } = settings;
   return ({ destination, ...target }) =>
     openDestination(
       {
@@ -27,6 +27,6 @@ export function destinationOpener(
         ambientCredentials,
         temporaryDirectory: tmpdir(),
       },
-      { extraCaFile },
+      { extraCaFile, programPath },
     );
 }

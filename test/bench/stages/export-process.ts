@@ -120,6 +120,7 @@ async function prepareShipping(wanted: Extract<ExportTask, { kind: 'ship' }>) {
       allowInsecureDestinations: true,
       ambientCredentials: [],
       extraCaFile: undefined,
+      programPath: process.env.PATH,
       exportSpoolBytes: 1024 * 1024 * 1024,
     },
     log,

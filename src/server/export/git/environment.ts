@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import type { GitUrl } from './git-url.js';
 
-/** Where `git` and `ssh` are looked for. */
+/** Where `git` and `ssh` are looked for by a service that has no PATH. */
 export const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin';
 
 /** Settings of git by name, as in `git config`. */

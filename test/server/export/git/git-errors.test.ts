@@ -44,7 +44,7 @@ t.test('a repository that is not there', async (t) => {
   const url = `${server.origin}/missing.git`;
   const destination = await openGit(
     { ...context, destination: { ...context.destination, url } },
-    { caFile: server.caFile },
+    { caFile: server.caFile, path: process.env.PATH },
   );
   t.teardown(() => destination.close());
   t.match(await failure(t, write(destination, OBJECT)), /the repository was not found/);
@@ -56,7 +56,7 @@ t.test("a certificate of an authority that is not trusted, and one for another s
   const url = `https://localhost:${server.port}/r1.git`;
   const destination = await openGit(
     { ...context, destination: { ...context.destination, url } },
-    { caFile: server.caFile, resolve: async () => ['127.0.0.1'] },
+    { caFile: server.caFile, path: process.env.PATH, resolve: async () => ['127.0.0.1'] },
   );
   t.teardown(() => destination.close());
   t.match(await failure(t, write(destination, OBJECT)), /certificate/);
@@ -234,12 +234,15 @@ t.test('a full disk of ours', async (t) => {
   const { context, open } = await setUp(t);
   const disk = await mountSmallDisk(t, 4);
   const onDisk = { ...context, temporaryDirectory: disk.path };
-  const destination = await openGit(onDisk, { caFile: server.caFile });
+  const destination = await openGit(onDisk, { caFile: server.caFile, path: process.env.PATH });
   await write(destination, OBJECT);
   disk.fill();
   const large = makeObject('p/2.jsonl', randomBytes(100_000));
   t.match(await failure(t, write(destination, large)), /the disk of the service's machine is full/);
-  t.match(await failure(t, openGit(onDisk, { caFile: server.caFile })), /temporary files \(ENOSPC\)/);
+  t.match(
+    await failure(t, openGit(onDisk, { caFile: server.caFile, path: process.env.PATH })),
+    /temporary files \(ENOSPC\)/,
+  );
   disk.free();
   t.strictSame(await write(destination, large), { outcome: 'written' });
   await destination.close();

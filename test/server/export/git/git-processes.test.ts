@@ -56,7 +56,7 @@ t.test('a write that is aborted before its start sends no request', async (t) =>
 
 t.test('closing kills running programs and deletes all files', async (t) => {
   const { context } = await setUp(t);
-  const destination = await openGit(context, { caFile: server.caFile });
+  const destination = await openGit(context, { caFile: server.caFile, path: process.env.PATH });
   const held = holdPush();
   const ended = t.rejects(write(destination, OBJECT), { message: 'the push was aborted' });
   await held;
@@ -97,7 +97,7 @@ t.test('nothing of the environment of this process reaches git', async (t) => {
   for (const { pid } of await findProcessesIn(context.temporaryDirectory)) {
     const variables = (await readFile(`/proc/${pid}/environ`, 'utf8')).split('\0').filter(Boolean);
     const names = variables.map((each) => each.slice(0, each.indexOf('=')));
-    const own = /^(?:GIT_.*|PATH|HOME|XDG_CONFIG_HOME|TMPDIR|LC_ALL|TZ|PWD|_|SSH_ASKPASS.*)$/;
+    const own = /^(?:GIT_.*|PATH|LD_LIBRARY_PATH|HOME|XDG_CONFIG_HOME|TMPDIR|LC_ALL|TZ|PWD|_|SSH_ASKPASS.*)$/;
     t.strictSame(
       names.filter((name) => !own.test(name)),
       [],

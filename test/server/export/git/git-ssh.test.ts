@@ -68,7 +68,7 @@ t.test('keys with a passphrase and malformed ones are rejected before use', asyn
     [`${sshKey}\nProxyCommand touch x`, /must be a private key/],
   ] as const) {
     const { context } = await setUp(t, { sshKey: key });
-    await t.rejects(openGit(context), { name: 'DestinationError', message });
+    await t.rejects(openGit(context, { path: process.env.PATH }), { name: 'DestinationError', message });
     t.strictSame(await readdir(context.temporaryDirectory), []);
   }
 });
@@ -102,7 +102,7 @@ t.test('no server listens', async (t) => {
 t.test('the key is in a file that only this user can read, until the destination is closed', async (t) => {
   const { context } = await setUp(t);
   const { temporaryDirectory } = context;
-  const destination = await openGit(context);
+  const destination = await openGit(context, { path: process.env.PATH });
   const [name = ''] = await readdir(temporaryDirectory);
   t.equal((await stat(join(temporaryDirectory, name))).mode & 0o777, 0o700);
   const holders: string[] = [];

@@ -46,7 +46,7 @@ export async function openGitUntil(
   context: DestinationContext,
   options: GitOptions = {},
 ): Promise<OpenDestination> {
-  const opened = await openGit(context, options);
+  const opened = await openGit(context, { path: process.env.PATH, ...options });
   test.teardown(() => opened.close());
   return opened;
 }

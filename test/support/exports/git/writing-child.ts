@@ -7,6 +7,6 @@ import { openGit } from '../../../../src/server/export/git/git.js';
 import { makeObject, write } from './destination.js';
 
 const { context, caFile } = JSON.parse(await text(process.stdin));
-const opened = await openGit(context, { caFile });
+const opened = await openGit(context, { caFile, path: process.env.PATH });
 await write(opened, makeObject('p/1.jsonl', 'line\n'));
 await opened.close();
