@@ -10,6 +10,7 @@ import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { openSteps } from '../../src/cli/output/steps.js';
 import { PROGRAM, runHere, runProcess } from '../support/calling/run-cli.js';
+import '../support/foreign/curl.js';
 
 const UP = ['up', '--port', '0', '--ops-port', '0'];
 

@@ -25,6 +25,7 @@ import { BUCKET as GCS_BUCKET, makeGcsContext, setGcsScene } from '../support/ex
 import { GOOD_TOKEN, startGitHttps } from '../support/exports/git/https-server.js';
 import { makeRepositoriesDirectory, makeRepository } from '../support/exports/git/repositories.js';
 import { BUCKET, OWNER, startStore } from '../support/exports/s3/fixture.js';
+import { GIT } from '../support/foreign/git.js';
 import { drain, makeWitness, openPipeline } from '../support/pipeline.js';
 import { submitFor } from '../support/webhooks/webhooks.js';
 
@@ -121,7 +122,9 @@ t.test('a clone of a git repository verifies offline', async (t) => {
   const root = await makeRepositoriesDirectory(t);
   const server = await startGitHttps(t, root);
   const repository = await makeRepository(root, 'attestations.git');
-  const app = await startApp(t, { env: { NODE_EXTRA_CA_CERTS: server.caFile } });
+  const app = await startApp(t, {
+    env: { NODE_EXTRA_CA_CERTS: server.caFile, PATH: process.env.PATH ?? '' },
+  });
   const owner = await newKey(app);
   const token = await fileWith(t, GOOD_TOKEN);
   const url = `${server.origin}/attestations.git`;
@@ -130,9 +133,9 @@ t.test('a clone of a git repository verifies offline', async (t) => {
   await app.drain();
   await writeManifests(app, app.drain);
   const folder = await makeFolder(t);
-  await run('git', ['clone', '--quiet', repository.path, folder]);
+  await run(GIT, ['clone', '--quiet', repository.path, folder]);
   await assertVerified(t, app.pool, folder, 'the clone');
-  const { stdout } = await run('git', ['-C', folder, 'grep', '-l', id]);
+  const { stdout } = await run(GIT, ['-C', folder, 'grep', '-l', id]);
   t.match(stdout, /^ci\/exp_\w+\/live\/\S+\.jsonl\n$/);
 });
 

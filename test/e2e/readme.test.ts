@@ -8,6 +8,8 @@ import { startApp } from '../support/app.js';
 import { PROGRAM } from '../support/calling/run-cli.js';
 import { newKey } from '../support/calling/test-keys.js';
 import { codeBlocks } from '../support/source/pages.js';
+import '../support/foreign/openssl.js';
+import '../support/foreign/curl.js';
 
 const [, submit = '', fetchBundle = '', command = ''] = await codeBlocks('README.md', 'sh');
 

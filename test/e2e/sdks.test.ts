@@ -13,8 +13,8 @@ import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
 import { verifyBundle } from '../../src/proof/verify/verify.js';
 import { startApp } from '../support/app.js';
 import { runBuf } from '../support/calling/buf.js';
-import { openPython } from '../support/calling/python-grpc.js';
 import { newKey } from '../support/calling/test-keys.js';
+import { runGrpcPython } from '../support/foreign/python-grpc.js';
 import { codeBlocks, compile } from '../support/source/pages.js';
 
 const execute = promisify(execFile);
@@ -57,13 +57,12 @@ function bundleOf(bytes: Uint8Array) {
 
 t.test('Python code generated from the descriptor submits, waits and fetches the bundle', async (t) => {
   const dir = await emptyProject(t, { 'generate.py': generatePython });
-  const python = await openPython();
-  await python(['generate.py'], { cwd: dir });
+  await runGrpcPython(['generate.py'], { cwd: dir });
   const artifact = randomBytes(32).toString('hex');
   const script = join(process.cwd(), 'test/e2e/sdk-client.py');
   const { host } = new URL(app.baseUrl);
   const found = JSON.parse(
-    await python([script, host, owner.key, artifact, 'bundle.bin'], { cwd: dir, modules: dir }),
+    await runGrpcPython([script, host, owner.key, artifact, 'bundle.bin'], { cwd: dir, modules: dir }),
   );
   t.match(found, { id: /^sub_/, again: found.id, status: 'SUBMISSION_STATUS_WITNESSED' });
   await isBundle(t, found.id, bundleOf(await readFile(join(dir, 'bundle.bin'))));
@@ -75,7 +74,7 @@ t.test('Python code generated from the descriptor submits, waits and fetches the
   await writeFile(join(dir, 'artifact'), randomBytes(100));
   await writeFile(join(dir, 'client.py'), pythonClient);
   const env = { ATTEST_TARGET: host, ATTEST_API_KEY: owner.key };
-  t.match(await python(['client.py', 'artifact'], { cwd: dir, modules: dir, env }), /^sub_/);
+  t.match(await runGrpcPython(['client.py', 'artifact'], { cwd: dir, modules: dir, env }), /^sub_/);
   await isVerified(t, dir, 'artifact');
 });
 

@@ -5,7 +5,7 @@ import { connectPool, readPoolUse } from '../../src/server/store/database/connec
 import { startLoad } from '../support/calling/load.js';
 import { makeServerTls } from '../support/certificates/server-tls.js';
 import { setScene } from '../support/fault-fixture.js';
-import { checkMetrics } from '../support/judging/promtool.js';
+import { checkMetrics } from '../support/judging/check-metrics.js';
 import type { ServiceProcess } from '../support/servers/installation.js';
 import { until } from '../support/until.js';
 import { letWitnessesBeAsked, untilWitnessed } from '../support/wait-for-idle.js';

@@ -18,6 +18,7 @@ import { checkGenerated } from '../../src/generate/checks/check-generated.js';
 import { findProblem } from '../../src/generate/checks/finding.js';
 import { type Check, runChecks } from '../../src/generate/checks/run-checks.js';
 import { writeThirdPartyProtos } from '../../src/generate/protos/third-party-protos.js';
+import { GIT } from '../support/foreign/git.js';
 
 const JOBS = 'proto/attestation/jobs/v1/jobs.proto';
 const BATCHES = 'proto/attestation/v1/batches.proto';
@@ -56,7 +57,7 @@ function checkout(t: Test): string {
 }
 
 function git(root: string, ...args: string[]): void {
-  execFileSync('git', [...IDENTITY, ...args], { cwd: root, stdio: 'ignore' });
+  execFileSync(GIT, [...IDENTITY, ...args], { cwd: root, stdio: 'ignore' });
 }
 
 function commit(root: string, ...paths: string[]): void {
@@ -87,6 +88,13 @@ t.test('without earlier protos the check of compatibility passes with a note', a
   t.strictSame(breaking(root), { note: 'no commit to compare with' });
   commit(root, 'buf.gen.yaml');
   t.match(breaking(root), { problem: undefined, note: /^no protos at \w{10} to compare with$/ });
+});
+
+t.test('without git the check of compatibility passes with a note', async (t) => {
+  const { PATH } = process.env;
+  t.teardown(() => Object.assign(process.env, { PATH }));
+  process.env.PATH = t.testdir({});
+  t.strictSame(breaking(t.testdir({ '.git': {} })), { note: 'no git to read the history with' });
 });
 
 t.test('a history that git cannot read is a problem', async (t) => {

@@ -19,7 +19,8 @@ import { startProxy, type TcpProxy } from './breaking/proxy.js';
 import { type RestAnswer, type RestOptions, rest, type Surface, surfacesOf } from './calling/rpc-clients.js';
 import { createRecorder, type Recorder } from './judging/recorder.js';
 import { drainWorker, holdSealing } from './servers/drain-worker.js';
-import { testDatabase, testNatsPrefix, testServers } from './servers/shared-servers.js';
+import { testNatsPrefix, testNatsUrl } from './servers/shared-nats.js';
+import { testDatabase } from './servers/shared-servers.js';
 import { type ControlledWitness, makeControlledWitnesses } from './witnesses/controlled-witness.js';
 
 /** The address that events of the worker speak of. */
@@ -76,7 +77,7 @@ export type App = {
 
 /** Starts it until the test ends. */
 export async function startApp(t: Test, options: AppOptions = {}): Promise<App> {
-  const natsUrl = options.natsUrl ?? (await testServers()).natsUrl;
+  const natsUrl = options.natsUrl ?? (await testNatsUrl());
   const databaseUrl = options.databaseUrl ?? (await testDatabase(t));
   const queuePrefix = testNatsPrefix(t);
   const dir = await mkdtemp(join(tmpdir(), 'attest-app-'));

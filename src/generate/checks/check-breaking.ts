@@ -1,7 +1,7 @@
 import { existsSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { buf } from '../protos/buf.js';
-import { type Finding, findOutput, findProblem } from './finding.js';
+import { type Finding, findOutput, findProblem, isProgram } from './finding.js';
 
 /** Files of an earlier commit that `buf` needs to parse its protos. */
 const NEEDED = ['proto', 'buf.yaml'];
@@ -16,6 +16,7 @@ const MAINS = ['origin/main', 'main'];
  */
 export function checkBreaking({ root, scratch }: { root: string; scratch: string }): Finding {
   if (!existsSync(join(root, '.git'))) return { note: 'no git history to compare with' };
+  if (!isProgram('git')) return { note: 'no git to read the history with' };
   const git = (...args: string[]) => findOutput(root, 'git', args);
   const broken = findProblem(root, 'git', ['rev-parse', '--git-dir']);
   if (broken !== undefined) return { problem: broken };

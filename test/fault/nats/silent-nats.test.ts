@@ -6,7 +6,7 @@ import { createLogger } from '../../../src/server/core/logger.js';
 import { createJobSender } from '../../../src/server/pipeline/jobs/job-sender.js';
 import { startProxy } from '../../support/breaking/proxy.js';
 import { setScene } from '../../support/fault-fixture.js';
-import { testNatsPrefix, testServers } from '../../support/servers/shared-servers.js';
+import { testNatsPrefix, testNatsUrl } from '../../support/servers/shared-nats.js';
 import { until } from '../../support/until.js';
 
 type SilentServer = { url: string; port: number; accepted: number; open: Set<Socket> };
@@ -43,7 +43,7 @@ t.test('an attempt that is given up leaves no socket open, and closing ends the 
 
 t.test('the same after a connection was lost', async (t) => {
   const silent = await startSilentServer(t);
-  const nats = new URL((await testServers()).natsUrl);
+  const nats = new URL(await testNatsUrl());
   const proxy = await startProxy({ host: nats.hostname, port: Number(nats.port) });
   t.teardown(() => proxy.close());
   nats.port = String(proxy.port);

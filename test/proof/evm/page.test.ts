@@ -9,6 +9,7 @@ import { recordingTopics } from '../../../src/proof/evm/contract.js';
 import { decodeEvmEvidence } from '../../../src/proof/evm/evidence.js';
 import { codeBlocks } from '../../support/source/pages.js';
 import { ask, checkpointOf, evmScene, pollUntilLanded } from '../../support/witnesses/evm/scene.js';
+import '../../support/foreign/curl.js';
 
 t.test('curl shows the event, its block and the time', async (t) => {
   const { anvil, contract, witness } = await evmScene(t);

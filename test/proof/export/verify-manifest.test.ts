@@ -13,6 +13,7 @@ import { verifyManifest } from '../../../src/proof/export/verify-manifest.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../../src/proof/statement/dsse.js';
 import { statementBytes } from '../../../src/proof/statement/statement.js';
 import { readTrust } from '../../../src/proof/verify/trust.js';
+import { OPENSSL } from '../../support/foreign/openssl.js';
 import { verifyEnvelopeWithSigstore } from '../../support/judging/foreign-verifiers.js';
 import { makeService, NOW, PROJECT } from '../sample.js';
 import {
@@ -125,7 +126,7 @@ t.test('openssl verifies the signature over the pre-authentication encoding', as
   });
   const [key, signature, pae] = ['key.pem', 'signature', 'pae'].map((name) => join(dir, name));
   const args = ['dgst', '-sha256', '-verify', key!, '-signature', signature!, pae!];
-  t.equal(execFileSync('openssl', args, { encoding: 'utf8' }), 'Verified OK\n');
+  t.equal(execFileSync(OPENSSL, args, { encoding: 'utf8' }), 'Verified OK\n');
 });
 
 t.test('@sigstore/verify accepts the envelope, and no changed one', async (t) => {

@@ -1,9 +1,7 @@
-import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { cached, openCacheDir } from '../../../src/server/embedded/cache.js';
-import { fetchDebianPackage } from '../../../src/server/embedded/debian-package.js';
 import { getPostgresBinaries } from '../../../src/server/embedded/postgres-binaries.js';
 import { findPostgresUser } from '../../../src/server/embedded/postgres-user.js';
 import { closedHome } from '../../support/servers/embedded-process.js';
@@ -27,18 +25,6 @@ t.test('an entry is built once for concurrent callers, and a failed build leaves
   t.equal(builds, 2);
   t.same(readdirSync(cacheDir), ['entry', 'lock']);
   t.same(readdirSync(join(cacheDir, 'entry')), ['file']);
-});
-
-t.test('an unpacked package is kept, and one that does not exist is rejected without leavings', async (t) => {
-  const cacheDir = await openCacheDir(join(closedHome(t), 'cache'));
-  await t.rejects(fetchDebianPackage('attest-no-such-package', cacheDir), { code: 'not_installed' });
-  t.same(readdirSync(cacheDir), ['lock']);
-  await t.rejects(fetchDebianPackage('../evil', cacheDir), TypeError);
-  await t.rejects(fetchDebianPackage('-oAPT::x=y', cacheDir), TypeError);
-  const tree = await fetchDebianPackage('hello', cacheDir);
-  t.equal(execFileSync(join(tree, 'usr/bin/hello'), { encoding: 'utf8', env: {} }), 'Hello, world!\n');
-  t.notOk(existsSync(join(tree, '.download')));
-  t.equal(await fetchDebianPackage('hello', cacheDir), tree);
 });
 
 t.test('a cache directory that others can write is not used', async (t) => {

@@ -1,6 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connect, type NatsConnection } from 'nats';
 import t, { type Test } from 'tap';
@@ -8,12 +6,8 @@ import { lockDataDir } from '../../../src/server/embedded/data-dir.js';
 import { startNats } from '../../../src/server/embedded/nats.js';
 import type { LocalServer } from '../../../src/server/embedded/postgres.js';
 import { findProcessesIn } from '../../../src/server/embedded/process-table.js';
-import {
-  binDir,
-  closedHome,
-  findOrdinaryUser,
-  startEmbeddedProcess,
-} from '../../support/servers/embedded-process.js';
+import '../../support/foreign/nats-server.js';
+import { binDir, closedHome, startEmbeddedProcess } from '../../support/servers/embedded-process.js';
 
 const log = { debug: () => {}, warn: () => {}, error: () => {} };
 
@@ -104,33 +98,6 @@ t.test('a server that cannot start reports the reason', async (t) => {
     { code: 'start_failed', message: /nats-server .* does not start: .*jetstream/i },
   );
 });
-
-t.test(
-  'an ordinary user without the program, its package lists or root gets it, twice at once',
-  async (t) => {
-    const user = findOrdinaryUser();
-    const [home, cacheHome] = [closedHome(t, user), closedHome(t, user)];
-    const aptConfig = join(tmpdir(), `attest-apt-${process.pid}.conf`);
-    writeFileSync(aptConfig, `Dir::State::lists "${home}/no-lists";\n`, { mode: 0o644 });
-    t.teardown(() => execFileSync('rm', ['-f', aptConfig]));
-    const env = { HOME: home, APT_CONFIG: aptConfig, PATH: binDir(t, (name) => name !== 'nats-server') };
-    const cacheDir = join(cacheHome, 'cache');
-    const children = ['one', 'two'].map((name) =>
-      startEmbeddedProcess({ dataDir: join(home, name), cacheDir, servers: ['nats'], user, env }),
-    );
-    for (const child of children) {
-      const answer = await child.running();
-      await putMessage(answer.natsUrl);
-      const program = readFileSync(`/proc/${answer.pids[0]}/cmdline`, 'utf8');
-      t.ok(program.startsWith(`${cacheDir}/nats-server_`));
-    }
-    for (const child of children) await child.stop();
-    t.same(
-      readdirSync(cacheDir).filter((name) => !name.startsWith('nats-server_')),
-      ['lock'],
-    );
-  },
-);
 
 t.test('if it is not available, the error says how to install it', async (t) => {
   const home = closedHome(t);

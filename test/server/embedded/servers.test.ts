@@ -1,7 +1,8 @@
 import { connect } from 'nats';
 import postgres from 'postgres';
 import t from 'tap';
-import { testDatabase, testNatsPrefix, testServers } from '../../support/servers/shared-servers.js';
+import { testNatsPrefix, testNatsUrl } from '../../support/servers/shared-nats.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 t.test('a test gets a migrated database of its own', async (t) => {
   const [first, second] = await Promise.all([testDatabase(t), testDatabase(t)]);
@@ -31,7 +32,7 @@ t.test('a database is dropped with its test although a connection is open', asyn
 });
 
 t.test('streams of a test are deleted with it', async (t) => {
-  const { host, username, password } = new URL((await testServers()).natsUrl);
+  const { host, username, password } = new URL(await testNatsUrl());
   const connection = await connect({ servers: host, user: username, pass: password });
   t.teardown(() => connection.close());
   const manager = await connection.jetstreamManager();

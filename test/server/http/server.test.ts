@@ -14,6 +14,7 @@ import { ApiError } from '../../../src/server/core/errors.js';
 import { runBuf } from '../../support/calling/buf.js';
 import { enveloped, exchangeRaw, openSocket, peekTls, readToClose } from '../../support/calling/raw-http.js';
 import { callers, livesOn } from '../../support/calling/surfaces.js';
+import { OPENSSL } from '../../support/foreign/openssl.js';
 import { KEYS, startApiServer, type TestServer } from '../../support/servers/api-server.js';
 import { until } from '../../support/until.js';
 
@@ -147,7 +148,7 @@ t.test('under TLS both versions are served, and a renewed certificate is taken u
   const dir = t.testdir({});
   const tls = { certFile: join(dir, 'cert.pem'), keyFile: join(dir, 'key.pem') };
   const makeCertificate = (name: string) =>
-    promisify(execFile)('openssl', [
+    promisify(execFile)(OPENSSL, [
       ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '1'],
       ...['-subj', `/CN=${name}`, '-keyout', tls.keyFile, '-out', tls.certFile],
     ]);

@@ -2,10 +2,10 @@
 import { connect, type JetStreamManager, RetentionPolicy } from 'nats';
 import t, { type Test } from 'tap';
 import { ensureConsumer, ensureStream, type StreamWish } from '../../../src/server/queue/stream.js';
-import { testNatsPrefix, testServers } from '../../support/servers/shared-servers.js';
+import { testNatsPrefix, testNatsUrl } from '../../support/servers/shared-nats.js';
 
 async function open(test: Test): Promise<{ manager: JetStreamManager; wish: StreamWish }> {
-  const { host, username, password } = new URL((await testServers()).natsUrl);
+  const { host, username, password } = new URL(await testNatsUrl());
   const connection = await connect({ servers: host, user: username, pass: password });
   const name = testNatsPrefix(test);
   test.teardown(() => connection.close());

@@ -1,4 +1,4 @@
-/** A real browser for tests of pages: Debian's Chromium without a window, one for a test file. */
+/** A real browser for tests of pages: Chromium without a window, one for a test file. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -10,8 +10,8 @@ import {
   type Page,
 } from 'playwright-core';
 import type { Test } from 'tap';
+import { CHROMIUM } from '../foreign/chromium.js';
 
-const CHROMIUM = '/usr/bin/chromium';
 const WIDTHS = [360, 768, 1920] as const;
 /** Slow machines under load are waited for. */
 const TIMEOUT_MS = 60_000;

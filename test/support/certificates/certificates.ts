@@ -4,6 +4,7 @@ import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { TlsFiles } from '../../../src/config/tls-files.js';
+import { OPENSSL } from '../foreign/openssl.js';
 
 const KEYS = { ec: ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'], rsa: ['rsa:2048'] };
 
@@ -20,7 +21,7 @@ export async function makeCertificate(
   { days = 1, key = 'ec' }: CertificateOptions = {},
 ): Promise<TlsFiles> {
   const files = { certFile: join(dir, `${name}.pem`), keyFile: join(dir, `${name}-key.pem`) };
-  const openssl = (...args: string[]) => promisify(execFile)('openssl', args);
+  const openssl = (...args: string[]) => promisify(execFile)(OPENSSL, args);
   const request = join(dir, `${name}.csr`);
   const subject = ['-subj', `/CN=${name}`, '-keyout', files.keyFile, '-out', request];
   await openssl('req', '-new', '-newkey', ...KEYS[key], '-nodes', ...subject);

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { toPem } from '../../../src/proof/asn1/pem.js';
+import { OPENSSL } from '../foreign/openssl.js';
 
 /** `key` are arguments of `openssl genpkey`, `signing` those of `openssl x509` that choose hash and padding. */
 export type ChainAlgorithm = { key: readonly string[]; signing: readonly string[] };
@@ -32,7 +33,7 @@ subjectAltName = critical,email:stamps@example.com
  * the same `key` share their keys.
  */
 export function makeOpensslChain(dir: string, { key, signing }: ChainAlgorithm): Uint8Array[] {
-  const run = (...args: string[]) => execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' });
+  const run = (...args: string[]) => execFileSync(OPENSSL, args, { cwd: dir, stdio: 'pipe' });
   writeFileSync(join(dir, 'extensions.cnf'), EXTENSIONS);
   const issue = (name: string, issuer: string) => {
     const keyFile = (of: string) => `${of}-${key.join('').replace(/\W/g, '')}.key`;
@@ -62,7 +63,7 @@ export function opensslAccepts(dir: string, chain: readonly Uint8Array[], at: Da
   try {
     // Level 0: weak algorithms are not what is compared.
     const options = ['-auth_level', '0', '-policy_check', ...time, ...trust];
-    execFileSync('openssl', ['verify', ...options, 'leaf.pem'], { cwd: dir, stdio: 'pipe' });
+    execFileSync(OPENSSL, ['verify', ...options, 'leaf.pem'], { cwd: dir, stdio: 'pipe' });
     return true;
   } catch {
     return false;

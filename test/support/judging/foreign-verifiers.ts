@@ -8,6 +8,7 @@ import { bundleFromJSON, type SerializedBundle } from '@sigstore/bundle';
 import { TrustedRoot } from '@sigstore/protobuf-specs';
 import { toSignedEntity, toTrustMaterial, Verifier } from '@sigstore/verify';
 import { CertificateChainVerifier } from '@sigstore/verify/dist/key/certificate.js';
+import { OPENSSL } from '../foreign/openssl.js';
 
 /** Throws unless `@sigstore/verify` accepts a Sigstore bundle under a trusted root and these DSSE keys, in PEM. */
 export function verifyWithSigstore(
@@ -92,7 +93,7 @@ export function verifyWithOpenssl(
       file('response.tsr', response),
       ...trusted,
     ];
-    return execFileSync('openssl', args, { encoding: 'utf8', stdio: 'pipe' });
+    return execFileSync(OPENSSL, args, { encoding: 'utf8', stdio: 'pipe' });
   } finally {
     rmSync(dir, { recursive: true });
   }

@@ -4,7 +4,6 @@ import { join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 import { ownUrls } from '../../../src/generate/bundle/own-urls.js';
-import { filesIn } from '../../../src/generate/files-in.js';
 import { readRootManifest } from '../../../src/generate/packages/manifest.js';
 import { groupTests, type TestProcess } from './group-tests.js';
 
@@ -14,17 +13,16 @@ const [GROUP, FILE] = ['test-group', 'test-of-file'];
 const RUNNER = JSON.stringify(fileURLToPath(new URL('test-file.js', import.meta.url)));
 
 /**
- * Bundles all tests in `dist/test/` of a checkout into `dist/tests/`, an entry point for each process, with chunks for
+ * Bundles compiled tests, given by their paths in a checkout, all in `dist/test/`, into `dist/tests/`, an entry point for each process, with chunks for
  * what several import and the packages that the program bundles too. Every module keeps the URL of its file, beside which
  * it finds what it reads and starts. There are no source maps, because tap has Node read every one of them, 0.1 s of CPU
  * a test: `npm run test:one` has them.
  */
-export async function bundleTests(root: string): Promise<void> {
+export async function bundleTests(root: string, files: readonly string[]): Promise<void> {
   const { devDependencies, optionalDependencies } = readRootManifest(root);
   const tests = join(root, 'dist/test');
   const out = join(root, 'dist/tests');
-  const paths = filesIn(tests).filter((path) => path.endsWith('.test.js'));
-  const processes = groupTests(paths.map((path) => relative(tests, path)));
+  const processes = groupTests(files.map((file) => relative(tests, join(root, file))));
   const urls = ownUrls((path) => JSON.stringify(pathToFileURL(path).href));
   rmSync(out, { recursive: true, force: true });
   await build({

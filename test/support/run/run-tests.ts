@@ -7,6 +7,7 @@ import { constants, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { clearAbandoned, type LocalServers, startLocalServers } from '../servers/local-servers.js';
+import { filesLacking, type Lacking, printLacking } from './lacking.js';
 import { type Counts, findCounts, isTelling, printCounts } from './tap-output.js';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -22,12 +23,21 @@ type Run = { args: readonly string[]; env: Record<string, string> };
 let interrupted: NodeJS.Signals | undefined;
 let interrupt: (signal: NodeJS.Signals) => void = () => {};
 
+export type RunOptions = {
+  /** Whether all tests share one Postgres and one nats-server; without, a test that wants some starts its own. */
+  servers: boolean;
+  /** What the tests that are left out lack. */
+  lacking?: readonly Lacking[];
+};
+
 /**
- * Runs tap with these arguments, prints its report and a line that counts the assertions, and returns the exit code. All
- * tests share one Postgres and one nats-server, which end with the run; without `servers`, a test that wants some starts
- * its own. Where CI is set, a skipped test fails the run.
+ * Runs tap with these arguments, prints its report, the tests that were left out and a line that counts the assertions,
+ * and returns the exit code. Servers end with the run. Where CI is set, a skipped test fails the run.
  */
-export async function runTests(args: readonly string[], { servers }: { servers: boolean }): Promise<number> {
+export async function runTests(
+  args: readonly string[],
+  { servers, lacking = [] }: RunOptions,
+): Promise<number> {
   for (const signal of SIGNALS) {
     process.on(signal, () => {
       interrupted = signal;
@@ -39,11 +49,19 @@ export async function runTests(args: readonly string[], { servers }: { servers: 
   try {
     if (interrupted !== undefined) return signalled(interrupted);
     const { code, counts } = await runTap({ args, env: environmentOf(shared) });
-    if (counts !== undefined) process.stdout.write(`${printCounts(counts)}\n`);
-    return code === 0 && process.env.CI && counts?.skipped ? 1 : code;
+    return report(code, counts, lacking);
   } finally {
     await shared?.stop();
   }
+}
+
+/** Prints what the run ends with. Returns the exit code. */
+export function report(code: number, counts: Counts | undefined, lacking: readonly Lacking[]): number {
+  if (counts === undefined) return code;
+  const skipped = counts.skipped + filesLacking(lacking).size;
+  const lines = [...printLacking(lacking), printCounts({ ...counts, skipped })];
+  process.stdout.write(`${lines.join('\n')}\n`);
+  return code === 0 && process.env.CI && skipped > 0 ? 1 : code;
 }
 
 function environmentOf(servers: LocalServers | undefined): Record<string, string> {

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import t from 'tap';
+import { findImports } from './imports.js';
 import { findNamedTests, needsServers } from './test-files.js';
 
 t.test('a test is named by its source or its compiled file', async (t) => {
@@ -37,7 +38,8 @@ t.test('only a test that imports the shared servers needs them', async (t) => {
     'scene.js': "export { x } from './servers/shared-servers.js';\n",
     servers: { 'shared-servers.js': 'export const x = () => {};\n' },
   });
-  t.ok(await needsServers(root, 'a.test.js'));
-  t.ok(await needsServers(root, 'b.test.js'));
-  t.notOk(await needsServers(root, 'c.test.js'));
+  const imports = await findImports(root, ['a.test.js', 'b.test.js', 'c.test.js']);
+  t.ok(needsServers(imports.get('a.test.js')!));
+  t.ok(needsServers(imports.get('b.test.js')!));
+  t.notOk(needsServers(imports.get('c.test.js')!));
 });

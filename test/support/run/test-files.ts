@@ -1,7 +1,6 @@
 /** Finds test files by the names that people give them. */
 import { existsSync } from 'node:fs';
 import { basename, join, relative, resolve } from 'node:path';
-import { build } from 'esbuild';
 import { filesIn } from '../../../src/generate/files-in.js';
 
 /** The compiled test files, by their paths from the checkout's root; or what is wrong with the names. */
@@ -20,19 +19,16 @@ export function findNamedTests(root: string, names: readonly string[]): NamedTes
   return { problem: [`There is no test file ${unknown}`, ...hint].join('\n') };
 }
 
-/** Whether a compiled test imports, directly or not, the Postgres and nats-server that the tests of a run share. */
-export async function needsServers(root: string, file: string): Promise<boolean> {
-  const { metafile } = await build({
-    entryPoints: [file],
-    absWorkingDir: root,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    packages: 'external',
-    write: false,
-    metafile: true,
-  });
-  return Object.keys(metafile.inputs).some((path) => path.endsWith('servers/shared-servers.js'));
+/** The compiled tests of a checkout, by their paths from its root. */
+export function allTests(root: string): string[] {
+  return filesIn(join(root, 'dist/test'))
+    .filter((path) => path.endsWith('.test.js'))
+    .map((path) => relative(root, path));
+}
+
+/** Whether a test with these imports uses the Postgres and nats-server that the tests of a run share. */
+export function needsServers(imports: ReadonlySet<string>): boolean {
+  return [...imports].some((path) => path.endsWith('servers/shared-servers.js'));
 }
 
 function compiledPath(root: string, name: string): string {

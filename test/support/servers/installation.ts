@@ -107,8 +107,9 @@ export async function makeInstallation(
 
 /** Imported when needed: it brings tap, which prints a report in a program that is no test. */
 async function runServers(test: Pick<Test, 'teardown'>): Promise<{ databaseUrl: string; natsUrl: string }> {
-  const { testDatabase, testServers } = await import('./shared-servers.js');
-  return { databaseUrl: await testDatabase(test), natsUrl: (await testServers()).natsUrl };
+  const { testDatabase } = await import('./shared-servers.js');
+  const { testNatsUrl } = await import('./shared-nats.js');
+  return { databaseUrl: await testDatabase(test), natsUrl: await testNatsUrl() };
 }
 
 const running = new Set<ChildProcess>();

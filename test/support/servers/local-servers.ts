@@ -2,6 +2,7 @@ import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DataDir, lockDataDir } from '../../../src/server/embedded/data-dir.js';
+import { EmbeddedError } from '../../../src/server/embedded/embedded-error.js';
 import { startNats } from '../../../src/server/embedded/nats.js';
 import { startPostgres } from '../../../src/server/embedded/postgres.js';
 import type { ServerLog } from '../../../src/server/embedded/server-process.js';
@@ -11,8 +12,10 @@ import { DATA_DIR_PREFIX, dataFolder, MEMORY } from './data-folder.js';
 
 export interface LocalServers {
   databaseUrl: string;
+  /** Empty where there is no nats-server. */
   natsUrl: string;
   postgresPid: number;
+  /** 0 where there is none. */
   natsPid: number;
   /** Stops both and removes their data. */
   stop(): Promise<void>;
@@ -20,13 +23,14 @@ export interface LocalServers {
 
 const SILENT: ServerLog = { debug: () => {}, warn: () => {}, error: () => {} };
 
-/** Starts a Postgres and a nats-server over a new directory: in memory where that is large, or in a folder. */
+/** Starts a Postgres and, where it can be had, a nats-server over a new directory: in memory where that is large. */
 export async function startLocalServers(folder = dataFolder()): Promise<LocalServers> {
   const dataDir = await lockDataDir({ path: await mkdtemp(join(folder, DATA_DIR_PREFIX)) });
   await copyClusterTemplate(dataDir.path);
   const options = { dataDir, log: SILENT };
-  const started = await Promise.allSettled([startPostgres(options), startNats(options)]);
-  const servers = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  const started = await Promise.allSettled([startPostgres(options), startNats(options).catch(unlessLacking)]);
+  const running = started.map((result) => (result.status === 'fulfilled' ? result.value : undefined));
+  const servers = running.filter((server) => server !== undefined);
   const stop = async () => {
     await Promise.all(servers.map((server) => server.stop()));
     await dataDir.release();
@@ -42,14 +46,18 @@ export async function startLocalServers(folder = dataFolder()): Promise<LocalSer
       if (!exit.expected) console.error('# a local server died:', exit);
     });
   }
-  const [postgres, nats] = [servers[0]!, servers[1]!];
+  const [postgres, nats] = running;
   return {
-    databaseUrl: postgres.url,
-    natsUrl: nats.url,
-    postgresPid: postgres.pid,
-    natsPid: nats.pid,
+    databaseUrl: postgres!.url,
+    natsUrl: nats?.url ?? '',
+    postgresPid: postgres!.pid,
+    natsPid: nats?.pid ?? 0,
     stop,
   };
+}
+
+function unlessLacking(error: unknown): undefined {
+  if (!(error instanceof EmbeddedError && error.code === 'not_installed')) throw error;
 }
 
 /** Stops servers and removes directories that killed runs left behind. */

@@ -6,12 +6,13 @@ import { join } from 'node:path';
 import { connect, type JetStreamManager } from 'nats';
 import type { Test } from 'tap';
 import { EmbeddedError } from '../../../src/server/embedded/embedded-error.js';
-import { getNatsProgram, NATS_PROGRAM } from '../../../src/server/embedded/nats-program.js';
+import { NATS_PROGRAM } from '../../../src/server/embedded/nats-program.js';
 import {
   type ServerLog,
   type ServerProcess,
   startServerProcess,
 } from '../../../src/server/embedded/server-process.js';
+import { natsServer } from '../foreign/nats-server.js';
 import { until } from '../until.js';
 
 export type NatsNode = {
@@ -38,7 +39,7 @@ export async function startNatsCluster(test: Test): Promise<NatsCluster> {
   const dir = await mkdtemp(join(tmpdir(), 'attest-cluster-'));
   // Teardowns run in reverse: the servers end before their folder is removed.
   test.teardown(() => rm(dir, { recursive: true, force: true }));
-  const program = await getNatsProgram(undefined);
+  const program = await natsServer();
   const ports = await Promise.all(Array.from({ length: SIZE }, findPorts));
   const nodes: NatsNode[] = [];
   for (const i of ports.keys()) nodes.push(await makeNode(test, program, dir, ports, i));

@@ -10,6 +10,7 @@ import type { ServerLog } from '../../../src/server/embedded/server-process.js';
 import { connectPool } from '../../../src/server/store/database/connect.js';
 import { migrate } from '../../../src/server/store/database/migrate.js';
 import { startProxy, type TcpProxy } from '../breaking/proxy.js';
+import '../foreign/nats-server.js';
 import { copyClusterTemplate } from './cluster-template.js';
 import { DATA_DIR_PREFIX, dataFolder } from './data-folder.js';
 

@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { connect } from 'nats';
 import postgres from 'postgres';
 import type { Test } from 'tap';
 import { connectPool } from '../../../src/server/store/database/connect.js';
@@ -11,6 +10,7 @@ import { startLocalServers } from './local-servers.js';
 
 export interface TestServers {
   databaseUrl: string;
+  /** Empty where there is no nats-server; tests that need it import `shared-nats.ts`. */
   natsUrl: string;
 }
 
@@ -73,19 +73,9 @@ async function dropDatabase(sql: postgres.Sql, name: string): Promise<void> {
 /** SQLSTATE. */
 const INSUFFICIENT_PRIVILEGE = '42501';
 
-/**
- * A name of letters and digits, for this test's streams and subjects to begin with. The streams that begin with it are
- * deleted when the test ends.
- */
-export function testNatsPrefix(test: Test): string {
-  const prefix = `T${randomBytes(6).toString('hex')}`;
-  test.teardown(() => deleteStreams(prefix));
-  return prefix;
-}
-
 function findRunningServers(): Promise<TestServers> | undefined {
-  const { TEST_DATABASE_URL: databaseUrl, TEST_NATS_URL: natsUrl } = process.env;
-  return databaseUrl && natsUrl ? Promise.resolve({ databaseUrl, natsUrl }) : undefined;
+  const { TEST_DATABASE_URL: databaseUrl, TEST_NATS_URL: natsUrl = '' } = process.env;
+  return databaseUrl ? Promise.resolve({ databaseUrl, natsUrl }) : undefined;
 }
 
 async function startOwnServers(): Promise<TestServers> {
@@ -139,14 +129,4 @@ function databaseNamed(url: string, name: string): string {
   const changed = new URL(url);
   changed.pathname = `/${name}`;
   return changed.href;
-}
-
-async function deleteStreams(prefix: string): Promise<void> {
-  const { host, username, password } = new URL((await testServers()).natsUrl);
-  const connection = await connect({ servers: host, user: username, pass: password });
-  const manager = await connection.jetstreamManager();
-  for await (const { config } of manager.streams.list()) {
-    if (config.name.startsWith(prefix)) await manager.streams.delete(config.name);
-  }
-  await connection.close();
 }

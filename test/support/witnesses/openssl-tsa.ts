@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
+import { OPENSSL } from '../foreign/openssl.js';
 
 const run = promisify(execFile);
 
@@ -30,7 +31,7 @@ export type OpensslTsa = {
 
 /** Runs openssl in `dir`; the answer is what it printed, on both streams. Rejects with what it printed when it fails. */
 export async function openssl(dir: string, ...args: string[]): Promise<string> {
-  const { stdout, stderr } = await run('openssl', args, { cwd: dir });
+  const { stdout, stderr } = await run(OPENSSL, args, { cwd: dir });
   return `${stdout}${stderr}`;
 }
 

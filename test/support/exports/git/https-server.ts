@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import type { Test } from 'tap';
 import { makeServerTls } from '../../certificates/server-tls.js';
+import { GIT } from '../../foreign/git.js';
 
 export const GOOD_TOKEN = 'token-that-may-write-Zq81';
 export const READ_ONLY_TOKEN = 'token-that-may-read-Zq82';
@@ -71,7 +72,7 @@ function refuse(response: ServerResponse, status: number): void {
 }
 
 function serve(root: string, request: IncomingMessage, response: ServerResponse): void {
-  const child = spawn('git', ['http-backend'], {
+  const child = spawn(GIT, ['http-backend'], {
     env: variables(root, request),
     stdio: ['pipe', 'pipe', 'ignore'],
   });

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Test } from 'tap';
+import { GIT } from '../../foreign/git.js';
 
 export type GitRepository = {
   /** Its name as a path of a url, and its directory. */
@@ -80,7 +81,7 @@ export function data(text: string): string {
 
 async function run(cwd: string, args: string[], input = ''): Promise<string> {
   const env = { ...process.env, ...IDENTITY };
-  const child = promisify(execFile)('git', args, { cwd, env, maxBuffer: 2 ** 27 });
+  const child = promisify(execFile)(GIT, args, { cwd, env, maxBuffer: 2 ** 27 });
   // A command that ends without reading closes it.
   child.child.stdin?.on('error', () => {}).end(input);
   const { stdout } = await child;

@@ -3,9 +3,11 @@ import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Test } from 'tap';
+import { GIT } from '../../foreign/git.js';
+import { SSHD } from '../../foreign/sshd.js';
 import { findFreePort } from '../../servers/free-port.js';
 import { until } from '../../until.js';
 
@@ -21,10 +23,7 @@ export type GitSshServer = {
   makeKey(name: string, passphrase?: string): Promise<{ sshKey: string; publicKey: string }>;
 };
 
-/** Where Debian, and macOS, have it; it is on no user's path. */
-const SSHD = '/usr/sbin/sshd';
-
-/** Serves every repository of this machine, by `git-shell`, until the test ends. Needs Debian's package openssh-server. */
+/** Serves every repository of this machine, by `git-shell`, until the test ends. */
 export async function startGitSsh(test: Test): Promise<GitSshServer> {
   const directory = await mkdtemp(join(tmpdir(), 'attest-sshd-'));
   test.teardown(() => rm(directory, { recursive: true, force: true }));
@@ -39,10 +38,17 @@ export async function startGitSsh(test: Test): Promise<GitSshServer> {
   await writeFile(join(directory, 'authorized_keys'), `${user.publicKey}\n`);
   const port = await findFreePort();
   await writeFile(join(directory, 'config'), configuration(directory, port));
-  // As root sshd insists on a directory for its unprivileged part.
+  // As root sshd insists on a directory for its unprivileged part, and on a user.
   if (process.geteuid?.() === 0) await mkdir('/run/sshd', { recursive: true, mode: 0o755 });
+  await writeUsers(join(directory, 'passwd'));
   const daemon = spawn(SSHD, ['-D', '-e', '-f', join(directory, 'config')], {
     stdio: ['ignore', 'ignore', 'pipe'],
+    // Read by libnss-wrapper, which a sshd that is not installed has.
+    env: {
+      ...process.env,
+      NSS_WRAPPER_PASSWD: join(directory, 'passwd'),
+      NSS_WRAPPER_GROUP: '/etc/group',
+    },
   });
   let log = '';
   daemon.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -58,6 +64,13 @@ export async function startGitSsh(test: Test): Promise<GitSshServer> {
   return { port, origin, hostKey: host.publicKey, sshKey: user.sshKey, makeKey };
 }
 
+/** The machine's users, and the one of sshd's unprivileged part. */
+async function writeUsers(file: string): Promise<void> {
+  const users = await readFile('/etc/passwd', 'utf8');
+  const own = /^sshd:/m.test(users) ? '' : 'sshd:x:65534:65534::/run/sshd:/bin/false\n';
+  await writeFile(file, `${users}${own}`);
+}
+
 function configuration(directory: string, port: number): string {
   return [
     'ListenAddress 127.0.0.1',
@@ -71,7 +84,7 @@ function configuration(directory: string, port: number): string {
     'KbdInteractiveAuthentication no',
     'PermitRootLogin prohibit-password',
     'AcceptEnv GIT_PROTOCOL',
-    'ForceCommand git-shell -c "$SSH_ORIGINAL_COMMAND"',
+    `ForceCommand ${join(dirname(GIT), 'git-shell')} -c "$SSH_ORIGINAL_COMMAND"`,
     '',
   ].join('\n');
 }

@@ -1,10 +1,10 @@
 /** Anvil: a chain in a process of its own, with blocks when the test makes them. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 import type { Test } from 'tap';
 import type { JsonRpc } from '../../../../src/proof/evm/json-rpc.js';
+import { anvil } from '../../foreign/anvil.js';
 
 export type Anvil = {
   url: string;
@@ -27,17 +27,10 @@ export type Anvil = {
   sendAs(address: string, transaction: { nonce: string; maxFeePerGas: string }): Promise<void>;
 };
 
-/** The binary of this platform. */
-function findBinary(): string {
-  const arch = process.arch === 'x64' ? 'amd64' : process.arch;
-  const platform = `@foundry-rs/anvil-${process.platform}-${arch}`;
-  return createRequire(import.meta.url).resolve(`${platform}/bin/anvil`);
-}
-
 /** Starts a chain on a free port of 127.0.0.1 until the test ends. */
 export async function startAnvil(t: Pick<Test, 'teardown'>, chainId = 31_337): Promise<Anvil> {
   const flags = ['--host', '127.0.0.1', '--port', '0', '--chain-id', String(chainId), '--no-mining'];
-  const child = spawn(findBinary(), flags, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(anvil(), flags, { stdio: ['ignore', 'pipe', 'inherit'] });
   t.teardown(async () => {
     if (child.exitCode === null && child.kill('SIGKILL')) await once(child, 'exit');
   });

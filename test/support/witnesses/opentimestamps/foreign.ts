@@ -2,10 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openDebianPython } from '../../calling/debian-python.js';
-
-const PACKAGES = ['python3-opentimestamps', 'python3-bitcoinlib', 'python3-pycryptodome'];
-const MODULES = ['opentimestamps.core.timestamp', 'bitcoin.core'];
+import { runOpentimestampsPython } from '../../foreign/python-opentimestamps.js';
 
 /** One command of foreign.py with its arguments; bytes are in hex. */
 type ForeignCommand =
@@ -28,13 +25,12 @@ export type ForeignResult = {
 
 /** Runs commands in one process. Returns their results in order. */
 export async function runForeign(commands: readonly ForeignCommand[]): Promise<ForeignResult[]> {
-  const python = await openDebianPython({ modules: MODULES, packages: PACKAGES });
   const dir = await mkdtemp(join(tmpdir(), 'attest-ots-'));
   try {
     const file = join(dir, 'commands.json');
     await writeFile(file, JSON.stringify(commands));
     const script = join(process.cwd(), 'test/support/witnesses/opentimestamps/foreign.py');
-    return JSON.parse(await python(['-W', 'ignore', script, file]));
+    return JSON.parse(await runOpentimestampsPython(['-W', 'ignore', script, file]));
   } finally {
     await rm(dir, { recursive: true });
   }

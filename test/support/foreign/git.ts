@@ -1,0 +1,4 @@
+import { putOnPath } from './provide.js';
+
+/** Git, which is on the PATH of this process. A test that imports this is skipped where it cannot be had. */
+export const GIT = await putOnPath('git');

@@ -1,0 +1,81 @@
+/** The programs of others that tests compare with, and the Debian packages that have them. */
+
+export type Program = {
+  /** Commands by name, with their paths in the tree of the unpacked packages; the first is the program. */
+  commands: Readonly<Record<string, string>>;
+  /** Debian's packages; the libraries that they depend on come with them, nothing else does. */
+  packages: readonly string[];
+  /** What it needs there beside the path of its libraries, for a shell's double quotes; `$tree` is the tree. */
+  env?: Readonly<Record<string, string>>;
+  /** Folders of libraries in that of the architecture. */
+  libraries?: readonly string[];
+  /** Files that are written into the tree, by path; `$tree` is the tree. */
+  files?: Readonly<Record<string, string>>;
+  /** Folders beside those of PATH where a machine may have it. */
+  folders?: readonly string[];
+  /** Arguments with which an installed one succeeds if it will do. */
+  suits?: readonly string[];
+};
+
+const FONTS = `<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
+<fontconfig>
+  <dir>$tree/usr/share/fonts</dir>
+  <cachedir prefix="xdg">fontconfig</cachedir>
+</fontconfig>
+`;
+
+/** Debian's own, which its modules are built for, comes first. */
+const PYTHON = {
+  commands: { python3: 'usr/bin/python3' },
+  env: {
+    PYTHONHOME: '$tree/usr',
+    PYTHONPATH: `$tree/usr/lib/python3/dist-packages\${PYTHONPATH:+:$PYTHONPATH}`,
+  },
+  folders: ['/usr/bin'],
+};
+
+/** By the name of the module in this folder that a test imports to have it. */
+export const PROGRAMS = {
+  chromium: {
+    commands: { chromium: 'usr/lib/chromium/chromium' },
+    packages: ['chromium', 'chromium-common', 'fonts-dejavu-core', 'xkb-data'],
+    env: { FONTCONFIG_FILE: '$tree/fonts.conf', XKB_CONFIG_ROOT: '$tree/usr/share/X11/xkb' },
+    libraries: ['nss', 'pulseaudio'],
+    files: { 'fonts.conf': FONTS },
+  },
+  curl: { commands: { curl: 'usr/bin/curl' }, packages: ['curl'] },
+  git: {
+    commands: { git: 'usr/bin/git', 'git-shell': 'usr/bin/git-shell' },
+    packages: ['git'],
+    env: {
+      GIT_EXEC_PATH: '$tree/usr/lib/git-core',
+      GIT_TEMPLATE_DIR: '$tree/usr/share/git-core/templates',
+    },
+  },
+  openssl: {
+    commands: { openssl: 'usr/bin/openssl' },
+    packages: ['openssl'],
+    env: { OPENSSL_CONF: '$tree/etc/ssl/openssl.cnf' },
+  },
+  promtool: { commands: { promtool: 'usr/bin/promtool' }, packages: ['prometheus'] },
+  'python-grpc': {
+    ...PYTHON,
+    packages: ['python3-grpc-tools', 'python3-pkg-resources'],
+    suits: ['-c', 'import grpc, grpc_tools.protoc'],
+  },
+  'python-opentimestamps': {
+    ...PYTHON,
+    packages: ['python3-opentimestamps'],
+    suits: ['-c', 'import opentimestamps.core.timestamp, bitcoin.core'],
+  },
+  // Started by root, sshd wants a user of its own, which libnss-wrapper finds in a file.
+  sshd: {
+    commands: { sshd: 'usr/sbin/sshd', ssh: 'usr/bin/ssh', 'ssh-keygen': 'usr/bin/ssh-keygen' },
+    packages: ['openssh-server', 'openssh-client', 'libnss-wrapper'],
+    env: { LD_PRELOAD: 'libnss_wrapper.so' },
+    folders: ['/usr/sbin'],
+  },
+} satisfies Record<string, Program>;
+
+export type ProgramName = keyof typeof PROGRAMS;
