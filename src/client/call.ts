@@ -113,12 +113,26 @@ function isSafeToRepeat(method: DescMethod, error: AttestationError): boolean {
 
 /** Delay before the next attempt in milliseconds; undefined if there must be none. */
 export function findRetryDelayMs(
-  { random }: Pick<Caller, 'random'>,
+  { random, now }: Pick<Caller, 'random' | 'now'>,
   error: AttestationError,
   attempt: number,
 ): number | undefined {
   const { retryable, retryAfterMs = 0 } = error;
   if (!retryable || retryAfterMs > MAX_RETRY_AFTER_MS) return undefined;
+  const waitMs = findWindowDelayMs(error, now()) ?? retryAfterMs;
   // Full jitter: callers rejected together must not retry together.
-  return retryAfterMs + random() * Math.min(FIRST_DELAY_MS * 2 ** attempt, MAX_DELAY_MS);
+  return waitMs + random() * Math.min(FIRST_DELAY_MS * 2 ** attempt, MAX_DELAY_MS);
+}
+
+/**
+ * Until the rate window that the error names starts, which is nearer than `Retry-After` in whole seconds. Undefined of
+ * other errors, and if the clocks differ by more than the window is away.
+ */
+function findWindowDelayMs(
+  { errorCode, details, retryAfterMs = 0 }: AttestationError,
+  nowMs: number,
+): number | undefined {
+  if (errorCode !== ErrorCode.RATE_LIMIT_EXCEEDED || typeof details.reset !== 'string') return undefined;
+  const delayMs = Date.parse(details.reset) - nowMs;
+  return delayMs > 0 && delayMs <= retryAfterMs ? delayMs : undefined;
 }

@@ -24,12 +24,15 @@ export type SubmitManyItem = Given<typeof BatchItemSchema>;
 export type SubmitManyOptions = Pick<CallOptions, 'signal' | 'timeoutMs'> & {
   /** Called after each call with how many items got their result by it. */
   readonly onResults?: ((count: number) => void) | undefined;
+  /** Once it aborts, no further call is made: what has a result by then is yielded, and the rest is left out. */
+  readonly stop?: AbortSignal | undefined;
 };
 
 const OPTIONS: OptionChecks<SubmitManyOptions> = {
   signal: CALL_OPTIONS.signal,
   timeoutMs: CALL_OPTIONS.timeoutMs,
   onResults: FUNCTION,
+  stop: CALL_OPTIONS.signal,
 };
 
 /** The result of an item: its submission, also if an earlier call had made it, or its error. */
@@ -66,26 +69,30 @@ export async function* submitMany(
   options: SubmitManyOptions = {},
 ): AsyncGenerator<SubmitManyResult> {
   checkOptions(options, OPTIONS);
-  let index = 0;
+  let first = 0;
   const chunks = Array.isArray(items)
     ? chunksOf(caller, items.map(readItem), (item) => item)
     : chunksOf(caller, items, readItem);
   for await (const chunk of chunks) {
-    for (const outcome of await submitChunk(caller, chunk, options)) {
-      yield { index: index++, ...outcome } as SubmitManyResult;
+    const outcomes = await submitChunk(caller, chunk, options);
+    for (const [i, outcome] of outcomes.entries()) {
+      if (outcome !== undefined) yield { index: first + i, ...outcome } as SubmitManyResult;
     }
+    if (options.stop?.aborted) return;
+    first += chunk.length;
   }
 }
 
+/** The outcomes by the places of the items; undefined of those that a stop has left out. */
 async function submitChunk(
   caller: Caller,
   chunk: readonly BatchItem[],
-  { onResults, ...options }: SubmitManyOptions,
-): Promise<Outcome[]> {
-  const outcomes: Outcome[] = [];
+  { onResults, stop, ...options }: SubmitManyOptions,
+): Promise<(Outcome | undefined)[]> {
+  const outcomes: (Outcome | undefined)[] = [];
   let open = [...chunk.keys()];
   let most = open.length;
-  for (let attempt = 0; open.length > 0; attempt++) {
+  for (let attempt = 0; open.length > 0 && !stop?.aborted; attempt++) {
     const sent = open.slice(0, most);
     const results = await callOnce(
       caller,
@@ -104,14 +111,26 @@ async function submitChunk(
     if (error !== undefined && delayMs === undefined) {
       for (const place of unsent) outcomes[place] = { error };
       onResults?.(sent.length + unsent.length);
-      break;
+      return outcomes;
     }
     onResults?.(sent.length - failed.length);
     if (error === undefined || delayMs === undefined) continue;
     caller.onRetry(error, delayMs);
-    await caller.delay(delayMs, options.signal);
+    await delayUnlessStopped(caller, delayMs, { stop, signal: options.signal });
   }
+  for (const place of open) outcomes[place] = undefined;
   return outcomes;
+}
+
+async function delayUnlessStopped(
+  { delay }: Caller,
+  ms: number,
+  { stop, signal }: Pick<SubmitManyOptions, 'stop' | 'signal'>,
+): Promise<void> {
+  const either = stop === undefined ? signal : AbortSignal.any(signal ? [stop, signal] : [stop]);
+  await delay(ms, either).catch((reason: unknown) => {
+    if (signal?.aborted || !stop?.aborted) throw reason;
+  });
 }
 
 /** Of a rate limit, the next call has as many items as this one got through: those beyond count as reads. */

@@ -15,7 +15,7 @@ import { serveRpc, serviceError } from '../support/servers/rpc-server.js';
 import { clientOf } from './clients.js';
 
 /** What the service does with one item of one call. */
-type Verdict = 'created' | 'replayed' | { code: string; retryAfter?: number };
+type Verdict = 'created' | 'replayed' | { code: string; retryAfter?: number; details?: JsonObject };
 
 /** A service whose items come to what `judge` says; it throws what is the whole call's. */
 async function serve(t: Test, judge: (item: BatchItem, call: number) => Verdict) {
@@ -33,8 +33,8 @@ async function serve(t: Test, judge: (item: BatchItem, call: number) => Verdict)
 
 function resultOf({ artifact }: BatchItem, verdict: Verdict) {
   if (typeof verdict === 'object') {
-    const { code, retryAfter } = verdict;
-    const error = { code, message: `because of ${code}`, requestId: 'req_1' };
+    const { code, retryAfter, details } = verdict;
+    const error = { code, details, message: `because of ${code}`, requestId: 'req_1' };
     return { outcome: ItemOutcome.FAILED, error, ...(retryAfter !== undefined && { retryAfter }) };
   }
   const outcome = verdict === 'created' ? ItemOutcome.CREATED : ItemOutcome.REPLAYED;
@@ -209,4 +209,62 @@ t.test('keys of the caller are kept, and its source may be slow, fail or be left
     for await (const _ of client.attestations.submitMany(items(1), { signal: stopping.signal })) t.fail();
   };
   await t.rejects(aborted(), { message: 'enough' });
+});
+
+t.test('after a rate limit the client waits for the window that the answer names', async (t) => {
+  const start = Date.parse('2026-01-01T00:00:00.700Z');
+  let now = start;
+  const used = new Map<number, number>();
+  const windows: number[] = [];
+  const { baseUrl } = await serveRpc(t, ({ service }) => {
+    service(AttestationService, {
+      batchCreateAttestations: ({ items }) => ({
+        results: items.map((item) => {
+          const second = Math.floor(now / 1000);
+          const count = (used.get(second) ?? 0) + 1;
+          used.set(second, count);
+          if (count <= 60) windows.push(second);
+          if (count <= 60) return resultOf(item, 'created');
+          const details = { reset: new Date((second + 1) * 1000).toISOString() };
+          const error = { code: 'rate_limit.exceeded', message: 'spent', details, requestId: 'req_1' };
+          return { outcome: ItemOutcome.FAILED, error, retryAfter: 1 };
+        }),
+      }),
+    });
+  });
+  const { client } = clientOf(baseUrl, {
+    now: () => now,
+    delay: async (ms) => {
+      now += ms;
+    },
+  });
+  await submit(client, items(600));
+  const seconds = [...new Set(windows)];
+  t.equal(seconds.length, 10, 'each window is used whole');
+  t.equal((seconds.at(-1) ?? 0) - (seconds[0] ?? 0), 9, 'and none is left out');
+});
+
+t.test('where the clocks differ it waits as long as Retry-After says', async (t) => {
+  const reset = new Date('2020-01-01').toISOString();
+  const limited = await serve(t, (_, call) =>
+    call === 1 ? { code: 'rate_limit.exceeded', retryAfter: 3, details: { reset } } : 'created',
+  );
+  await submit(limited.client, items(1));
+  t.ok((limited.pauses[0] ?? 0) >= 3_000);
+});
+
+t.test('once it is to stop, no call is made, and what has a result is yielded', async (t) => {
+  const stop = new AbortController();
+  const { client, calls } = await serve(t, ({ artifact }) => {
+    stop.abort();
+    const isOpen = artifact?.sha256 === '1' || artifact?.sha256 === '2';
+    return isOpen ? { code: 'service.unavailable', retryAfter: 1 } : 'created';
+  });
+  const indexes: number[] = [];
+  for await (const { index } of client.attestations.submitMany(items(1_004), { stop: stop.signal })) {
+    indexes.push(index);
+  }
+  t.equal(indexes.length, 998);
+  t.same(indexes.slice(0, 3), [0, 3, 4]);
+  t.equal(calls.length, 1);
 });
