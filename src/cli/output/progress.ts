@@ -1,6 +1,6 @@
 import type { Output } from '../cli.js';
 
-/** A progress bar on a terminal; does nothing elsewhere. */
+/** How far work has come: a bar on a terminal, elsewhere a line every 10 s. */
 export type Progress = {
   add(count: number): void;
   /** Erases the bar, before a line is printed or at the end. The next `add` redraws it. */
@@ -9,17 +9,27 @@ export type Progress = {
 
 const BAR_WIDTH = 24;
 const REDRAW_MS = 100;
+const LINE_MS = 10_000;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
-/** Opens a bar. `total` is in bytes unless `format` shows another unit; `now` is in milliseconds. */
+/** Starts to show progress. `total` is in bytes unless `format` shows another unit; `now` is in milliseconds. */
 export function openProgress(
   { output, now }: { output: Output; now: () => number },
   label: string,
   total: number,
   format = formatBytes,
 ): Progress {
-  if (!output.isTTY) return { add: () => {}, clear: () => {} };
   let done = 0;
+  if (!output.isTTY) {
+    let saidAt = now();
+    const add = (count: number) => {
+      done += count;
+      if (now() - saidAt < LINE_MS) return;
+      saidAt = now();
+      output.write(`${label}: ${percentOf(done, total)}%, ${format(done)} of ${format(total)}\n`);
+    };
+    return { add, clear: () => {} };
+  }
   let drawnAt = Number.NEGATIVE_INFINITY;
   return {
     add: (count) => {
@@ -38,11 +48,18 @@ export function openProgress(
 
 /** `label [#####.....]  50%  1.0 of 2.0 GiB`. */
 export function formatBar(label: string, done: number, total: number, format = formatBytes): string {
-  const share = total === 0 ? 1 : Math.min(done / total, 1);
-  const filled = Math.floor(share * BAR_WIDTH);
+  const filled = Math.floor(shareOf(done, total) * BAR_WIDTH);
   const bar = `${'#'.repeat(filled)}${'.'.repeat(BAR_WIDTH - filled)}`;
-  const percent = `${Math.floor(share * 100)}%`.padStart(4);
+  const percent = `${percentOf(done, total)}%`.padStart(4);
   return `${label} [${bar}] ${percent}  ${format(done)} of ${format(total)}`;
+}
+
+function shareOf(done: number, total: number): number {
+  return total === 0 ? 1 : Math.min(done / total, 1);
+}
+
+function percentOf(done: number, total: number): number {
+  return Math.floor(shareOf(done, total) * 100);
 }
 
 function formatBytes(bytes: number): string {

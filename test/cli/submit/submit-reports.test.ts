@@ -7,7 +7,7 @@ import { ErrorDetailSchema } from '../../../gen/attestation/v1/errors_pb.js';
 import { mapConcurrent } from '../../../src/cli/audit/source/map-concurrent.js';
 import type { Cli } from '../../../src/cli/cli.js';
 import { reportRetry } from '../../../src/cli/flags/client-flags.js';
-import { formatBar } from '../../../src/cli/output/progress.js';
+import { formatBar, openProgress } from '../../../src/cli/output/progress.js';
 import { AttestationError } from '../../../src/client/error.js';
 import { runHere } from '../../support/calling/run-cli.js';
 import { serviceError } from '../../support/servers/rpc-server.js';
@@ -155,4 +155,14 @@ t.test('ordered work keeps its bounds and stops when its reader stops', async (t
   for await (const result of mapConcurrent([1, 2, 3, 4, 5, 6, 7], 2, work)) if (result === 2) break;
   t.same(begun, [1, 2]);
   for await (const result of mapConcurrent([], 2, work)) t.fail(String(result));
+});
+
+t.test('without a terminal progress is a line every ten seconds', async (t) => {
+  const output = new PassThrough({ encoding: 'utf8' });
+  let now = 0;
+  const progress = openProgress({ output, now: () => now }, 'submitting', 600, String);
+  for (now = 1_000; now <= 25_000; now += 1_000) progress.add(20);
+  progress.clear();
+  output.end();
+  t.equal(output.read(), 'submitting: 33%, 200 of 600\nsubmitting: 66%, 400 of 600\n');
 });

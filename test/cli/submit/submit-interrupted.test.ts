@@ -1,0 +1,106 @@
+/** Ctrl-C during `attest submit`: what is recorded is printed, and nothing further is submitted. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import t, { type Test } from 'tap';
+import {
+  AttestationService,
+  type BatchItem,
+  ItemOutcome,
+  SubmissionStatus,
+} from '../../../gen/attestation/v1/attestations_pb.js';
+import { PROGRAM } from '../../support/calling/run-cli.js';
+import { serveRpc } from '../../support/servers/rpc-server.js';
+import { until } from '../../support/until.js';
+import { files, KEYS } from './submitting.js';
+
+type Answer = (item: BatchItem, place: number) => object;
+
+/** A service that answers calls when it is told to. */
+async function serveHeld(t: Test, answer: Answer) {
+  const held: (() => void)[] = [];
+  const { baseUrl, requests } = await serveRpc(t, ({ service }) => {
+    service(AttestationService, {
+      batchCreateAttestations: async ({ items }) => {
+        await new Promise<void>((resolve) => held.push(resolve));
+        return { results: items.map(answer) };
+      },
+      getAttestation: ({ id }) => ({ id, status: SubmissionStatus.QUEUED }),
+    });
+  });
+  return { held, requests, env: { ATTEST_URL: baseUrl, ATTEST_API_KEY: KEYS.test } };
+}
+
+const created: Answer = (_, place) => ({
+  outcome: ItemOutcome.CREATED,
+  submission: { id: `sub_${place}`, status: SubmissionStatus.QUEUED },
+});
+const limited: Answer = () => ({
+  outcome: ItemOutcome.FAILED,
+  retryAfter: 50,
+  error: { code: 'rate_limit.exceeded', message: 'too many', requestId: 'req_1' },
+});
+
+function submit(t: Test, args: readonly string[], env: Record<string, string>) {
+  const child = spawn(process.execPath, [...PROGRAM, 'submit', ...args], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (piece: string) => {
+    said += piece;
+  });
+  const ended = Promise.all([text(child.stdout), once(child, 'close')]).then(([stdout, [code]]) => ({
+    stdout,
+    code,
+    stderr: said,
+  }));
+  return { child, ended, says: (what: RegExp) => until(`${what} is said`, () => what.test(said)) };
+}
+
+t.test('between two calls the submissions of the first are printed', async (t) => {
+  const service = await serveHeld(t, (item, place) => (place === 0 ? created : limited)(item, place));
+  const { paths } = files(t);
+  const { child, ended, says } = submit(t, paths, service.env);
+  await until('it calls', () => service.held.length === 1);
+  service.held[0]?.();
+  await says(/retrying in/);
+  child.kill('SIGINT');
+  const { code, stdout, stderr } = await ended;
+  t.equal(stdout, `sub_0  queued  ${paths[0]}\n`);
+  t.match(stderr, /\ninterrupted: 1 of 3 files were submitted\n$/);
+  t.notMatch(stderr, /^error/m);
+  t.equal(code, 130);
+  t.equal(service.requests.length, 1);
+});
+
+t.test('the call under way is finished first, unless the signal is repeated', async (t) => {
+  const { paths } = files(t);
+  for (const isRepeated of [false, true]) {
+    const service = await serveHeld(t, created);
+    const { child, ended, says } = submit(t, paths, service.env);
+    await until('it calls', () => service.held.length === 1);
+    child.kill('SIGINT');
+    await says(/stopping after the call under way/);
+    if (isRepeated) child.kill('SIGINT');
+    else service.held[0]?.();
+    const { code, stdout } = await ended;
+    t.equal(code, 130);
+    t.same(stdout.match(/^sub_\d/gm) ?? [], isRepeated ? [] : ['sub_0', 'sub_1', 'sub_2']);
+  }
+});
+
+t.test('a wait for witnesses is given up, with the submissions printed as they are', async (t) => {
+  const service = await serveHeld(t, created);
+  const { paths } = files(t);
+  const { child, ended } = submit(t, [...paths, '--wait'], service.env);
+  await until('it calls', () => service.held.length === 1);
+  service.held[0]?.();
+  await until('it waits', () => service.requests.length > 3);
+  child.kill('SIGTERM');
+  const { code, stdout, stderr } = await ended;
+  t.same(stdout.match(/^sub_\d {2}queued/gm), ['sub_0  queued', 'sub_1  queued', 'sub_2  queued']);
+  t.match(stderr, /interrupted: 3 of 3 files were submitted\n$/);
+  t.equal(code, 143);
+});
