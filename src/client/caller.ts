@@ -1,5 +1,6 @@
 import { createConnectTransport } from '@connectrpc/connect-web';
 import type { Caller } from './call.js';
+import { findEnvFetch } from './env-fetch.js';
 import type { AttestationError } from './error.js';
 import {
   ANYTHING,
@@ -23,7 +24,10 @@ export type ClientOptions = {
   readonly maxRetries?: number;
   /** Your program, as in `my-pipeline/2.1`: precedes the library's name in `User-Agent`. Ignored in browsers. */
   readonly userAgent?: string;
-  /** Replaces the global fetch, for example by undici's with a dispatcher for a proxy. */
+  /**
+   * Replaces fetch. By default it is the global one; in Node one that goes by `HTTPS_PROXY`, `NO_PROXY` and
+   * `ATTEST_CA_FILE` where they are set.
+   */
   readonly fetch?: typeof globalThis.fetch;
   /** Returns the time in milliseconds since 1970. */
   readonly now?: () => number;
@@ -52,7 +56,7 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 const DEFAULT_RETRIES = 4;
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 
-/** Creates the caller. Throws TypeError if an option is unknown or malformed. */
+/** Creates the caller. Throws TypeError if an option is unknown or malformed, or a variable of the environment. */
 export function createCaller(options: ClientOptions): Caller {
   checkOptions(options, OPTIONS);
   if (!isHttpAddress(options.baseUrl)) {
@@ -61,11 +65,12 @@ export function createCaller(options: ClientOptions): Caller {
   if (typeof options.apiKey !== 'string' || !VISIBLE_ASCII.test(options.apiKey)) {
     throw new TypeError('apiKey is not an API key: is the variable that it is read from set?');
   }
+  const fetch = options.fetch ?? findEnvFetch();
   return {
     transport: createConnectTransport({
       baseUrl: options.baseUrl.replace(/\/+$/, ''),
       useBinaryFormat: true,
-      ...(options.fetch && { fetch: options.fetch }),
+      ...(fetch && { fetch }),
     }),
     headers: { authorization: `Bearer ${options.apiKey}`, ...userAgentHeader(options.userAgent) },
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,

@@ -91,16 +91,45 @@ function describeConnection(error: ConnectError): AttestationErrorFields {
   if (code === Code.Unavailable) return { code: 'service.unavailable', message, retryable: true };
   // fetch reports every failure of the network as a TypeError.
   if (cause instanceof TypeError) {
-    return { code: 'connection.failed', message: reasonOf(cause), retryable: true };
+    const hint = certificateHint(cause);
+    const message = failureReason(cause) + (hint === undefined ? '' : `: ${hint}`);
+    return { code: 'connection.failed', message, retryable: hint === undefined };
   }
   return { code: 'connection.unexpected_answer', message: `the answer is not the service's: ${message}` };
 }
 
-function reasonOf({ message, cause }: Error): string {
-  if (!(cause instanceof Error)) return message;
-  // Trying several addresses fails with an AggregateError, whose own message is empty.
-  const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
-  return first instanceof Error && first.message !== '' ? first.message : message;
+/** What undici says when a proxy makes no tunnel. */
+const REFUSED_BY_PROXY = /^Proxy response \((\d+)\)/;
+
+/** Why fetch failed: what the network or TLS reported. */
+export function failureReason(error: Error): string {
+  const { message } = originOf(error);
+  if (message === '') return error.message;
+  const [, status] = REFUSED_BY_PROXY.exec(message) ?? [];
+  return status === undefined ? message : `the proxy that HTTPS_PROXY names answered ${status}`;
+}
+
+/** The error behind fetch's own: trying several addresses fails with an AggregateError, and undici wraps a proxy's answer. */
+function originOf(error: Error): Error {
+  const { cause } = error;
+  if (!(cause instanceof Error)) return error;
+  const inner: unknown = cause instanceof AggregateError ? cause.errors[0] : cause.cause;
+  return inner instanceof Error ? inner : cause;
+}
+
+/** Codes of Node for a certificate by an authority that it does not trust. */
+const UNTRUSTED = /^(?:SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_|CERT_UNTRUSTED)/;
+
+/** What helps if fetch failed because of the server's certificate; undefined if it failed otherwise. */
+export function certificateHint(error: Error): string | undefined {
+  const { code = '' } = originOf(error) as NodeJS.ErrnoException;
+  if (UNTRUSTED.test(code)) {
+    return "set ATTEST_CA_FILE to a PEM file with the certificate of the authority that signed the server's";
+  }
+  if (code === 'CERT_HAS_EXPIRED') return 'its operator has to renew it, or this clock is wrong';
+  return code === 'ERR_TLS_CERT_ALTNAME_INVALID'
+    ? 'the service is called by a name of its certificate'
+    : undefined;
 }
 
 function parseRetryAfterMs(text: string | null, now: number): number | undefined {

@@ -6,6 +6,7 @@ import { AttestationError } from '../../client/error.js';
 import { readAdminConfig } from '../../config/client-config.js';
 import { compileWriter } from '../../server/json/codec.js';
 import { type Cli, print } from '../cli.js';
+import { openFetch } from '../input/network.js';
 import { readWithFlags } from './setting-flags.js';
 
 /** Flags of commands that call the admin API. */
@@ -36,7 +37,7 @@ export async function withAdminApi(
 ): Promise<void> {
   const env = flags.url === undefined ? cli.env : { ...cli.env, ATTEST_ADMIN_URL: undefined };
   const config = readWithFlags(env, flags, readAdminConfig);
-  await use(createAdminCall(config)).catch((error: unknown) => {
+  await use(createAdminCall({ ...config, fetch: openFetch(cli.env) })).catch((error: unknown) => {
     const reason = explainAdminError(config.baseUrl, error);
     throw reason === undefined ? error : new Error(reason, { cause: error });
   });
@@ -45,7 +46,7 @@ export async function withAdminApi(
 /** A message with the likely cause, or undefined if the error speaks for itself. */
 function explainAdminError(baseUrl: string, error: unknown): string | undefined {
   if (!(error instanceof AttestationError)) return undefined;
-  if (error.code === 'connection.failed') {
+  if (error.code === 'connection.failed' && error.retryable) {
     return `${baseUrl} does not answer (${error.message}, ${error.code}): is attest up running?`;
   }
   const isUnknownRpc = error.cause instanceof ConnectError && error.cause.code === Code.Unimplemented;

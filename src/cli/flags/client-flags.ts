@@ -10,6 +10,7 @@ import type { EnvironmentName } from '../../protocol/environment.js';
 import { findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
 import { type Cli, printError, UsageError } from '../cli.js';
 import { readInputFile } from '../input/input-file.js';
+import { openFetch } from '../input/network.js';
 import { errorText } from '../output/report-error.js';
 import { readWithFlags } from './setting-flags.js';
 
@@ -54,7 +55,11 @@ export function openClient(cli: Cli, flags: ClientFlags): Client {
   if (environment !== undefined && !config.apiKey.startsWith(`svc_${environment}_`)) {
     throw new UsageError(`the API key is not a key of the ${environment} environment`);
   }
-  return createClient({ ...config, onRetry: (error, delayMs) => reportRetry(cli, error, delayMs) });
+  return createClient({
+    ...config,
+    fetch: openFetch(cli.env),
+    onRetry: (error, delayMs) => reportRetry(cli, error, delayMs),
+  });
 }
 
 /** Reports a long delay before a retry. */

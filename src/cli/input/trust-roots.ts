@@ -9,6 +9,7 @@ import { fetchPublished } from '../audit/source/fetch-published.js';
 import { UsageError } from '../cli.js';
 import { flagOrSettingName, readWithFlags, type SettingFlags } from '../flags/setting-flags.js';
 import { readInputFile } from './input-file.js';
+import { openFetch } from './network.js';
 
 /** trust_roots.json parsed and as text, its file name or URL, and a phrase that names its source. */
 type TrustRoots = {
@@ -34,7 +35,7 @@ export async function getTrustRoots(env: Env, flags: TrustFlags): Promise<TrustR
   if (source === undefined) {
     throw new UsageError('there are no trust roots: give --trust-roots <file> or --verify-url <url>');
   }
-  const { url, bytes } = await fetchDocument(source.url);
+  const { url, bytes } = await fetchDocument(openFetch(env), source.url);
   return {
     ...parseDocument(bytes, url),
     from: url,
@@ -47,9 +48,12 @@ const PUBLIC_PATH = '/verify';
 const FILE = '/trust_roots.json';
 
 /** Fetches the trust roots at an address, or below that of the service itself. */
-async function fetchDocument(base: string): Promise<{ url: string; bytes: Uint8Array }> {
+async function fetchDocument(
+  fetch: typeof globalThis.fetch,
+  base: string,
+): Promise<{ url: string; bytes: Uint8Array }> {
   for (const url of [`${base}${FILE}`, `${base}${PUBLIC_PATH}${FILE}`]) {
-    const bytes = await fetchPublished(url, { what: 'trust roots', maxBytes: MAX_BYTES });
+    const bytes = await fetchPublished(url, { what: 'trust roots', maxBytes: MAX_BYTES, fetch });
     if (bytes !== undefined) return { url, bytes };
   }
   const problem = `trust roots cannot be fetched from ${base}${FILE}: HTTP 404`;

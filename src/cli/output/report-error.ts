@@ -42,7 +42,10 @@ export function errorText(error: unknown): string {
   const request = error.requestId === undefined ? '' : `, request ${error.requestId}`;
   const paths = detailsText(error);
   const more = error.message.includes(paths) ? '' : `: ${paths}`;
-  const hint = error.code === 'connection.failed' ? ': is the service running, and is this its address?' : '';
+  const hint =
+    error.code === 'connection.failed' && error.retryable
+      ? ': is the service running, and is this its address?'
+      : '';
   return printable(`${error.message} (${error.code}${request})${more}${hint}`);
 }
 

@@ -1,5 +1,6 @@
 /** Fetches public files of a service: trust roots, checkpoints, entries. */
 import { setTimeout as pause } from 'node:timers/promises';
+import { certificateHint, failureReason } from '../../../client/error.js';
 
 const TIMEOUT_MS = 15_000;
 const MIB = 1024 * 1024;
@@ -10,7 +11,12 @@ class FetchError extends Error {
 }
 
 /** `what` names the file in errors. A failed request, 429 or 5xx is retried after each of `retryDelaysMs`. */
-type FetchOptions = { what: string; maxBytes: number; retryDelaysMs?: readonly number[] };
+type FetchOptions = {
+  what: string;
+  maxBytes: number;
+  fetch: typeof globalThis.fetch;
+  retryDelaysMs?: readonly number[];
+};
 
 /** Fetches an address. Returns undefined on 404. Throws FetchError, which names the address. */
 export async function fetchPublished(url: string, options: FetchOptions): Promise<Uint8Array | undefined> {
@@ -27,10 +33,10 @@ function isRetryable({ status }: Response): boolean {
   return status === 429 || status >= 500;
 }
 
-async function get(url: string, { what }: FetchOptions): Promise<Response> {
+async function get(url: string, { what, fetch }: FetchOptions): Promise<Response> {
   return fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: 'error' }).catch((error: Error) => {
-    const { message } = error.cause instanceof Error && error.cause.message !== '' ? error.cause : error;
-    throw new FetchError(`${what} cannot be fetched from ${url}: ${message}`);
+    const reasons = [failureReason(error), certificateHint(error)].filter(Boolean).join(': ');
+    throw new FetchError(`${what} cannot be fetched from ${url}: ${reasons}`);
   });
 }
 
