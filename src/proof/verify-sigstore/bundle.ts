@@ -47,11 +47,15 @@ export type LogEntry = {
   };
 };
 
-/** The bundle's parts. `timestamps` are TimeStampResps over the signature. */
+/**
+ * The bundle's parts. `timestamps` are TimeStampResps over the signature, `ignored` JSON pointers to members that this
+ * version does not know.
+ */
 export type ParsedSigstoreBundle = {
   readonly content: SignedContent;
   readonly entries: readonly LogEntry[];
   readonly timestamps: readonly { readonly path: string; readonly response: Uint8Array }[];
+  readonly ignored: readonly string[];
 };
 
 /** A bundle or entry of a kind that is not supported here, but may be valid. */
@@ -91,7 +95,8 @@ const FIELDS = {
  * version, one signed under a certificate, and a DSSE envelope without a statement.
  */
 export function parseSigstoreBundle(input: string | Uint8Array): ParsedSigstoreBundle {
-  const json: JsonNode = { value: parseJsonText(input, MAX_SIGSTORE_BUNDLE_BYTES), path: '' };
+  const ignored: string[] = [];
+  const json: JsonNode = { value: parseJsonText(input, MAX_SIGSTORE_BUNDLE_BYTES), path: '', ignored };
   checkMediaType(findMember(json, 'mediaType') ?? getMember(json, 'media_type'));
   const root = message(json, FIELDS.bundle);
   const material = message(getMember(root, 'verificationMaterial'), FIELDS.material);
@@ -106,6 +111,7 @@ export function parseSigstoreBundle(input: string | Uint8Array): ParsedSigstoreB
         response: bytes(getMember(message(stamp, FIELDS.timestamp), 'signedTimestamp')),
       }),
     ),
+    ignored,
   };
 }
 

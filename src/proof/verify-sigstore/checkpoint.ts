@@ -15,16 +15,20 @@ export function parseForeignCheckpoint(envelope: string): ForeignCheckpoint {
   return { ...parseCheckpointBody(`${origin}\n${size}\n${root}\n`), note };
 }
 
+/** Whether a checkpoint is of the log of this name. Rekor's first logs put the number of the tree behind the name. */
+export function isOriginOf({ origin }: ForeignCheckpoint, name: string): boolean {
+  return origin === name || origin.startsWith(`${name} - `);
+}
+
 /**
  * Whether a log with this key signed the checkpoint. The line is found by its name, which is the host of the log's
  * address, and by the start of the log's id. As for notes, every line that claims to be by that key must verify.
  */
-export async function isSignedBy({ origin, note }: ForeignCheckpoint, log: TrustedLogKey): Promise<boolean> {
+export async function isSignedBy(checkpoint: ForeignCheckpoint, log: TrustedLogKey): Promise<boolean> {
+  const { note } = checkpoint;
   const keyId = toHex(log.checkpointId.subarray(0, 4));
   const claimed = note.signatures.filter((line) => line.name === log.name && line.keyId === keyId);
-  // Rekor's first logs put the number of the tree behind the name.
-  const isOfLog = origin === log.name || origin.startsWith(`${log.name} - `);
-  if (claimed.length === 0 || !isOfLog) return false;
+  if (claimed.length === 0 || !isOriginOf(checkpoint, log.name)) return false;
   const text = utf8(note.text);
   const checks = claimed.map(({ signature }) => log.key.verify(text, signature));
   return (await Promise.all(checks)).every(Boolean);

@@ -5,17 +5,23 @@ import { fromBase64 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { problemOf } from '../verify/read/read-json.js';
 
-/** A JSON value and the JSON pointer to it. Members that are null count as missing, as in ProtoJSON. */
-export type JsonNode = { readonly value: unknown; readonly path: string };
+/**
+ * A JSON value and the JSON pointer to it. Members that are null count as missing, as in ProtoJSON. `ignored` gets the
+ * pointers to members that the format does not have, at most 100.
+ */
+export type JsonNode = { readonly value: unknown; readonly path: string; readonly ignored?: string[] };
 
 const MAX_ITEMS = 256;
+const MAX_IGNORED = 100;
 const INTEGER = /^(0|-?[1-9]\d{0,15})$/;
 
 /** A member of an object; undefined if it is missing. */
-export function findMember({ value, path }: JsonNode, name: string): JsonNode | undefined {
+export function findMember({ value, path, ...rest }: JsonNode, name: string): JsonNode | undefined {
   if (!isObject(value)) throw refused(path, 'must be an object');
   const member: unknown = Object.hasOwn(value, name) ? value[name] : undefined;
-  return member == null ? undefined : { value: member, path: `${path}/${printablePointerStep(name)}` };
+  return member == null
+    ? undefined
+    : { ...rest, value: member, path: `${path}/${printablePointerStep(name)}` };
 }
 
 /** A member of an object, or one of a member of it: `getMember(node, 'logId', 'keyId')`. */
@@ -28,20 +34,24 @@ export function getMember(node: JsonNode, ...names: readonly string[]): JsonNode
 }
 
 /**
- * A message in ProtoJSON: an object with only these fields, each at most once, under its JSON or proto name. Returns it
- * with the JSON names.
+ * A message in ProtoJSON: an object with these fields, each at most once, under its JSON or proto name. Returns it with
+ * the JSON names, and without other members, which a later version may have.
  */
-export function message({ value, path }: JsonNode, fields: readonly string[]): JsonNode {
+export function message({ value, path, ...rest }: JsonNode, fields: readonly string[]): JsonNode {
   if (!isObject(value)) throw refused(path, 'must be an object');
   const names = new Map(fields.flatMap((field) => [field, protoName(field)].map((name) => [name, field])));
   const found: Record<string, unknown> = {};
   for (const [name, member] of Object.entries(value)) {
     const field = names.get(name);
-    if (field === undefined) throw refused(`${path}/${printablePointerStep(name)}`, 'is not known');
+    if (field === undefined) {
+      if (rest.ignored !== undefined && rest.ignored.length < MAX_IGNORED)
+        rest.ignored.push(`${path}/${printablePointerStep(name)}`);
+      continue;
+    }
     if (Object.hasOwn(found, field)) throw refused(`${path}/${field}`, 'occurs under two names');
     found[field] = member;
   }
-  return { value: found, path };
+  return { ...rest, value: found, path };
 }
 
 /** The one member of a oneof that is set, with its name. Throws if several are set, or none. */
@@ -63,10 +73,10 @@ export function oneOf(
 /** The items of an array of at most 256; empty if it is missing. */
 export function items(node: JsonNode | undefined): JsonNode[] {
   if (node === undefined) return [];
-  const { value, path } = node;
+  const { value, path, ...rest } = node;
   if (!Array.isArray(value)) throw refused(path, 'must be an array');
   if (value.length > MAX_ITEMS) throw refused(path, `has more than ${MAX_ITEMS} items`);
-  return value.map((item, i) => ({ value: item, path: `${path}/${i}` }));
+  return value.map((item, i) => ({ ...rest, value: item, path: `${path}/${i}` }));
 }
 
 /** A string. */

@@ -7,7 +7,7 @@ import { leafHash, verifyInclusion } from '../log/merkle.js';
 import { endOfSecond, instantText, type VouchedTime } from '../verify/instant.js';
 import { type Check, failed, missing, notChecked, passed } from '../verify/report.js';
 import { type LogEntry, UncheckableError } from './bundle.js';
-import { isSignedBy } from './checkpoint.js';
+import { isOriginOf, isSignedBy } from './checkpoint.js';
 import { checkEntry, type Signed } from './entry.js';
 import { isWithin, type SigstoreTrust, type TrustedLogKey } from './trusted-root.js';
 
@@ -83,8 +83,7 @@ async function checkLog(entry: LogEntry, trust: SigstoreTrust): Promise<LogFindi
   const { checkpoint } = entry.proof;
   const logs = trust.logs.filter(({ id }) => equalBytes(id, entry.logId));
   if (logs.length === 0) {
-    const message = 'the log is not in the trusted root';
-    return [{ check: failed('checkpoint.untrusted_log', message, `${entry.path}/logId`) }];
+    return [{ check: unknownLog(entry, trust) }];
   }
   const signers = await filterAsync(logs, (log) => isSignedBy(checkpoint, log));
   const [log] = signers;
@@ -98,6 +97,13 @@ async function checkLog(entry: LogEntry, trust: SigstoreTrust): Promise<LogFindi
         ),
       };
   return entry.promise === undefined ? [signed] : [signed, await checkPromise(entry, entry.promise, logs)];
+}
+
+/** A log whose name the trusted root has under another id is not that log; one of another name it may only lack. */
+function unknownLog({ path, proof }: LogEntry, { logs }: SigstoreTrust): Check {
+  const [code, message] = ['checkpoint.untrusted_log', 'the log is not in the trusted root'];
+  const isNamed = logs.some(({ name }) => isOriginOf(proof.checkpoint, name));
+  return isNamed ? failed(code, message, `${path}/logId`) : missing(code, message);
 }
 
 /** Verifies a signed entry timestamp of Rekor v1: the log's signature over the JCS of its promise. */

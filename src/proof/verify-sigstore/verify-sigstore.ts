@@ -6,7 +6,7 @@
 import type { PublicKey } from '../asn1/public-key.js';
 import { FormatError } from '../bytes/format-error.js';
 import { instantText } from '../verify/instant.js';
-import { type Check, failed, missing, passed, type Step, step } from '../verify/report.js';
+import { type Check, failed, missing, notChecked, passed, type Step, step } from '../verify/report.js';
 import type { Verdict } from '../verify/verify.js';
 import { type Artifact, checkArtifact, checkSignature, signedBytes } from './artifact-steps.js';
 import { type ParsedSigstoreBundle, parseSigstoreBundle, UncheckableError } from './bundle.js';
@@ -82,7 +82,12 @@ async function verifyParsedBundle(
   const latest = vouched.flatMap((finding) => finding.latest?.getTime() ?? []);
   const about = { ...signed, payload, signature: content.signature, spki: key.spki };
   const steps = [
-    step('shape', [passed('shape.valid', 'the bundle is well-formed')]),
+    step('shape', [
+      passed('shape.valid', 'the bundle is well-formed'),
+      ...parsed.ignored.map((path) =>
+        notChecked('shape.unknown_member', `${path} is not known to this version and is ignored`),
+      ),
+    ]),
     step('signature', [await checkSignature(content, signed.signed, key)]),
     step('artifact', [checkArtifact(content, artifact)]),
     step('entries', await checkEntries(entries, about)),
