@@ -22,6 +22,7 @@ export function formatExport(tally: Tally, trustOrigin: string): string[] {
       : []),
     ...tally.exports.flatMap(formatSummary),
     ...uncoveredText(tally),
+    ...ignoredText(tally),
     ...tally.problems.list.map(formatProblem),
     ...moreText(tally.problems),
     '',
@@ -43,6 +44,7 @@ export function exportJson(tally: Tally, trustOrigin: string): object {
     manifests: tally.manifests,
     existed_by: { earliest: tally.earliest ?? null, latest: tally.latest ?? null },
     exports: tally.exports.map(summaryJson),
+    ...(tally.ignored.size > 0 && { ignored: [...tally.ignored] }),
     not_covered: { objects: uncovered.files, total: uncovered.total },
     problems: problems.list.map(({ file, line, reason, verdict }) => ({
       file,
@@ -85,6 +87,11 @@ function uncoveredText({ uncovered: { files, total } }: Tally): string[] {
   if (total === 0) return [];
   const names = total === 1 ? files.join('') : `${files[0]} and ${total - 1} more`;
   return [labelled('', `not covered by a manifest yet: ${names}`)];
+}
+
+function ignoredText({ ignored }: Tally): string[] {
+  if (ignored.size === 0) return [];
+  return [labelled('', `not known to this version, and ignored: ${[...ignored].join(', ')}`)];
 }
 
 function formatProblem({ file, line, reason, verdict }: ExportProblem): string {

@@ -30,6 +30,8 @@ export type Tally = {
   /** The first objects that no manifest covers, and how many there are. */
   readonly uncovered: { readonly files: string[]; total: number };
   readonly problems: { readonly list: ExportProblem[]; total: number; hasFailed: boolean };
+  /** Members of lines that this version does not know, which are ignored: the first of them. */
+  readonly ignored: Set<string>;
   earliest: Date | undefined;
   latest: Date | undefined;
   readonly exports: ExportSummary[];
@@ -46,6 +48,7 @@ export function createTally(): Tally {
     manifests: 0,
     uncovered: { files: [], total: 0 },
     problems: { list: [], total: 0, hasFailed: false },
+    ignored: new Set(),
     earliest: undefined,
     latest: undefined,
     exports: [],
@@ -63,9 +66,10 @@ export function addProblem({ problems }: Tally, problem: ExportProblem): void {
 /** Counts a line by its verdict, and its proven time. */
 export function addLine(
   tally: Tally,
-  { verdict, existedBy }: Pick<LineVerification, 'verdict' | 'existedBy'>,
+  { verdict, existedBy, ignored = [] }: Pick<LineVerification, 'verdict' | 'existedBy' | 'ignored'>,
 ): void {
   tally.lines[verdict]++;
+  for (const path of ignored) if (tally.ignored.size < MAX_LISTED) tally.ignored.add(path);
   if (existedBy === undefined) return;
   if (tally.earliest === undefined || existedBy < tally.earliest) tally.earliest = existedBy;
   if (tally.latest === undefined || existedBy > tally.latest) tally.latest = existedBy;

@@ -23,9 +23,10 @@ export async function openManifest(
     addProblem(tally, { file: file.name, reason: (error as Error).message, verdict: 'could_not_check' });
     return undefined;
   }
-  const { manifest, problem } = await verifyManifest(bytes, options);
+  const { manifest, problem, isUnknown } = await verifyManifest(bytes, options);
   if (manifest === undefined) {
-    addProblem(tally, { file: file.name, reason: problem, verdict: 'not_verified' });
+    const verdict = isUnknown ? 'could_not_check' : 'not_verified';
+    addProblem(tally, { file: file.name, reason: problem, verdict });
     return undefined;
   }
   tally.manifests++;

@@ -27,6 +27,12 @@ export type SignedManifest = {
  * statement and signature, after a byte order mark perhaps, and the statement is one that {@link manifestStatement} makes.
  */
 export function readManifest(bytes: Uint8Array): SignedManifest {
+  const envelope = readManifestEnvelope(bytes);
+  return { fields: parseManifestStatement(envelope.statement), ...envelope };
+}
+
+/** Reads the envelope of a manifest, whatever its statement says. Throws FormatError like {@link readManifest}. */
+export function readManifestEnvelope(bytes: Uint8Array): Omit<SignedManifest, 'fields'> {
   if (bytes.length > MAX_MANIFEST_BYTES) throw new FormatError('a manifest is longer than 64 MiB');
   const text = withoutByteOrderMark(fromUtf8(bytes));
   const { payload, payloadType, signatures } = parseObject(text, 'a manifest');
@@ -40,7 +46,7 @@ export function readManifest(bytes: Uint8Array): SignedManifest {
   if (!forms.some((form) => equalBytes(form(statement, signature), utf8(text)))) {
     throw new FormatError('a manifest is not canonical, or has unknown members or several signatures');
   }
-  return { fields: parseManifestStatement(statement), statement, signature };
+  return { statement, signature };
 }
 
 /** Reads a statement. Throws FormatError unless the bytes are exactly those that {@link manifestStatement} makes of its fields. */

@@ -17,14 +17,20 @@ import { type Check, failed } from '../verify/report.js';
 const METADATA_LIMITS = { maxDepth: 32, maxValues: 64 * 1024 };
 const MAX_ITEMS = 128;
 
-/** Reads a submission from JSON of REST or ProtoJSON. Returns it or the checks that failed. */
-export function readSubmission(json: unknown): { submission: Submission } | { checks: Check[] } {
-  const { message, problems } = readMessage(SubmissionSchema, json, {
-    unknownMembers: 'refuse',
+/**
+ * Reads a submission from JSON of REST or ProtoJSON. Returns it, and JSON pointers to members that this version does not
+ * know; or the checks that failed.
+ */
+export function readSubmission(
+  json: unknown,
+): { submission: Submission; ignored: string[] } | { checks: Check[] } {
+  const { message, problems, ignored } = readMessage(SubmissionSchema, json, {
     maxItems: MAX_ITEMS,
     structs: METADATA_LIMITS,
   });
-  if (message !== undefined) return { submission: message };
+  if (message !== undefined) {
+    return { submission: message, ignored: ignored.map((path) => `/submission${path}`) };
+  }
   return {
     checks: problems.map(({ path, message: problem }) =>
       failed('submission.invalid', `/submission${path} ${problem}`, `/submission${path}`),

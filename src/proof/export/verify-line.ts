@@ -1,6 +1,8 @@
 /** Verification of one line of an exported object, `{"submission": …, "bundle": …}`. */
 import type { Submission } from '../../../gen/attestation/v1/attestations_pb.js';
 import { withoutByteOrderMark } from '../../protocol/byte-order-mark.js';
+import { printablePointerStep } from '../../protocol/json-pointer.js';
+import { MAX_PROBLEMS } from '../../protocol/problem.js';
 import { fromUtf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { parseJsonText } from '../verify/read/json-text.js';
@@ -41,6 +43,8 @@ export type LineVerification = {
   readonly reason: string;
   /** The earliest time that a trusted witness attests, if the line is verified. */
   readonly existedBy?: Date;
+  /** JSON pointers to members of the line that this version does not know: nothing is claimed from them. */
+  readonly ignored?: readonly string[];
   /** Undefined if bundle or statement cannot be read. */
   readonly facts?: LineFacts;
 };
@@ -52,7 +56,7 @@ export type LineVerifier = (line: Uint8Array) => Promise<LineVerification>;
 export function createLineVerifier(options: LineOptions): LineVerifier {
   const verifyBundle = createBundleVerifier(options);
   const verify = async (bytes: Uint8Array): Promise<LineVerification> => {
-    const { text, submission: json, bundle } = parseLine(bytes);
+    const { text, submission: json, bundle, others } = parseLine(bytes);
     const read = readSubmission(json);
     const submission = 'submission' in read ? read.submission : undefined;
     const parts = readBundle(bundle);
@@ -62,7 +66,13 @@ export function createLineVerifier(options: LineOptions): LineVerifier {
     const { statement } = verification;
     if (parsed === undefined || statement === undefined) return conclude(verification, checks);
     if (submission !== undefined) checks.push(...checkAgreement(submission, parsed, statement));
-    return { ...conclude(verification, checks), facts: factsOf(verification, parsed, submission) };
+    const ignored = [
+      ...others,
+      ...('ignored' in read ? read.ignored : []),
+      ...parsed.ignored.map((path) => `/bundle${path}`),
+    ];
+    const facts = factsOf(verification, parsed, submission);
+    return { ...conclude(verification, checks), facts, ...(ignored.length > 0 && { ignored }) };
   };
   return async (line) => {
     try {
@@ -75,17 +85,23 @@ export function createLineVerifier(options: LineOptions): LineVerifier {
   };
 }
 
-function parseLine(bytes: Uint8Array): { text: string; submission: unknown; bundle: unknown } {
+function parseLine(bytes: Uint8Array): {
+  text: string;
+  submission: unknown;
+  bundle: unknown;
+  others: string[];
+} {
   if (bytes.length > MAX_LINE_BYTES) throw new FormatError('is longer than 1 MiB');
   const text = withoutByteOrderMark(decode(bytes));
   if (text.endsWith('\r')) throw new FormatError('ends with CR LF instead of LF');
   const value = parseJsonText(text, MAX_LINE_BYTES);
   if (!text.startsWith('{') || !text.endsWith('}')) throw new FormatError('is not one JSON object');
   const { submission, bundle, ...others } = value as Record<string, unknown>;
-  if (submission === undefined || bundle === undefined || Object.keys(others).length > 0) {
-    throw new FormatError('has other members than submission and bundle');
+  if (submission === undefined || bundle === undefined) {
+    throw new FormatError('has no submission or no bundle');
   }
-  return { text, submission, bundle };
+  const names = Object.keys(others).slice(0, MAX_PROBLEMS);
+  return { text, submission, bundle, others: names.map((name) => `/${printablePointerStep(name)}`) };
 }
 
 function decode(bytes: Uint8Array): string {

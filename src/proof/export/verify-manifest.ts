@@ -3,9 +3,10 @@ import { type EnvironmentName, environmentNumber } from '../../protocol/environm
 import { FormatError } from '../bytes/format-error.js';
 import { verifyEcdsaP256Sha256 } from '../bytes/primitives.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../statement/dsse.js';
+import { parseStatement } from '../statement/statement.js';
 import { isValidAt, type Trust, type TrustedDsseKey } from '../verify/trust.js';
 import type { ManifestFields } from './manifest-fields.js';
-import { readManifest, type SignedManifest } from './read-manifest.js';
+import { readManifest, readManifestEnvelope, type SignedManifest } from './read-manifest.js';
 
 /** Inputs of the check of a manifest. Any project by default. */
 export type ManifestOptions = {
@@ -15,10 +16,13 @@ export type ManifestOptions = {
   readonly now: Date;
 };
 
-/** The fields of a verified manifest, or why it is not verified. */
+/**
+ * The fields of a verified manifest, or why it is not verified. `isUnknown`: a trusted key has signed it in a form that this
+ * version does not know.
+ */
 type ManifestVerification =
-  | { readonly manifest: ManifestFields; readonly problem?: never }
-  | { readonly manifest?: never; readonly problem: string };
+  | { readonly manifest: ManifestFields; readonly problem?: never; readonly isUnknown?: never }
+  | { readonly manifest?: never; readonly problem: string; readonly isUnknown?: true };
 
 /**
  * Verifies a manifest's bytes. Nothing proves when a manifest was signed, and it is signed again with every change: so
@@ -33,7 +37,9 @@ export async function verifyManifest(
     signed = readManifest(bytes);
   } catch (error) {
     if (!(error instanceof FormatError)) throw error;
-    return { problem: error.message };
+    return (await isOfUnknownForm(bytes, options))
+      ? { problem: `a trusted key has signed a form that this version does not know`, isUnknown: true }
+      : { problem: error.message };
   }
   const { environment, project } = signed.fields;
   if (environment !== options.environment) {
@@ -49,8 +55,29 @@ export async function verifyManifest(
     : { problem: "the manifest's key was not trusted at any time since its day" };
 }
 
+/** Whether a trusted key has signed something that is neither a manifest nor the statement of a submission. */
+async function isOfUnknownForm(bytes: Uint8Array, options: ManifestOptions): Promise<boolean> {
+  try {
+    const envelope = readManifestEnvelope(bytes);
+    return !isSubmission(envelope.statement) && (await findSigner(envelope, options)) !== undefined;
+  } catch (error) {
+    if (error instanceof FormatError) return false;
+    throw error;
+  }
+}
+
+function isSubmission(statement: Uint8Array): boolean {
+  try {
+    parseStatement(statement);
+    return true;
+  } catch (error) {
+    if (error instanceof FormatError) return false;
+    throw error;
+  }
+}
+
 async function findSigner(
-  { statement, signature }: SignedManifest,
+  { statement, signature }: Omit<SignedManifest, 'fields'>,
   { trust, environment }: ManifestOptions,
 ): Promise<TrustedDsseKey | undefined> {
   const pae = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement);

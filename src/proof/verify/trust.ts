@@ -110,7 +110,6 @@ export function readTrust(
   const { document, problem } = documentOf(json);
   if (problem !== undefined) return { problems: [problem] };
   const { message, problems } = readMessage(TrustRootsSchema, document, {
-    unknownMembers: 'ignore',
     maxItems: MAX_ITEMS,
   });
   if (message === undefined) return { problems };

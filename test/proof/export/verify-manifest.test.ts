@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { toPem } from '../../../src/proof/asn1/pem.js';
-import { concatBytes, fromUtf8, toHex } from '../../../src/proof/bytes/encoding.js';
+import { concatBytes, fromUtf8, toHex, utf8 } from '../../../src/proof/bytes/encoding.js';
 import { sha256 } from '../../../src/proof/bytes/primitives.js';
 import { MANIFEST_PREDICATE_TYPE, manifestEnvelope } from '../../../src/proof/export/manifest.js';
 import { readManifest } from '../../../src/proof/export/read-manifest.js';
@@ -106,6 +106,22 @@ t.test('a signed submission statement is no manifest, and a signed manifest is n
   });
   t.ok(failures(await verify(swapped)).includes('leaf.body_mismatch'));
 });
+
+t.test(
+  'a manifest that is signed in a form of tomorrow is not judged, one that is not signed is',
+  async (t) => {
+    const { payload } = JSON.parse(fromUtf8(good));
+    const text = Buffer.from(payload, 'base64').toString().replace('"predicate":{', '"predicate":{"a":1,');
+    const statement = utf8(text);
+    const signature = service.dsse.sign(preAuthEncoding('application/vnd.in-toto+json', statement));
+    t.match(await verifyManifest(manifestEnvelope(statement, signature), options), { isUnknown: true });
+    const forged = await verifyManifest(
+      manifestEnvelope(statement, signature.with(40, signature[40]! ^ 1)),
+      options,
+    );
+    t.match(forged, { problem: /is not canonical, or has unknown members/, isUnknown: undefined });
+  },
+);
 
 t.test('a manifest with one flipped bit does not verify', async (t) => {
   const property = fc.asyncProperty(fc.nat(good.length - 1), fc.nat(7), async (at, bit) => {

@@ -48,7 +48,6 @@ export function readBundle(input: unknown): ReadBundle {
   const uncheckable = findForeignForm(json);
   if (uncheckable !== undefined) return { problems: [], uncheckable };
   const { message, problems, ignored } = readMessage(ProofBundleSchema, json, {
-    unknownMembers: 'ignore',
     maxItems: MAX_ITEMS,
   });
   if (message === undefined) return { problems };

@@ -20,8 +20,6 @@ import { FormatError } from '../../bytes/format-error.js';
 
 /** Limits of parsing. */
 type ReadOptions = {
-  /** Rejects unknown members and enum values, or ignores them as those of a later version. */
-  readonly unknownMembers: 'refuse' | 'ignore';
   /** Maximum length of each list. */
   readonly maxItems: number;
   /** Limits of free-form JSON, instead of those for details of witnesses. */
@@ -42,8 +40,8 @@ const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$
 const INTEGER = /^(0|-?[1-9]\d{0,15})$/;
 
 /**
- * Parses JSON; returns the message and JSON pointers to at most 100 ignored members, or all problems. An ignored enum
- * value is UNKNOWN_ENUM_VALUE in the message.
+ * Parses JSON; returns the message and JSON pointers to at most 100 members that are not known, which are ignored, or all
+ * problems. An enum value that is not known is UNKNOWN_ENUM_VALUE in the message.
  */
 export function readMessage<D extends DescMessage>(
   schema: D,
@@ -69,8 +67,7 @@ function readObject(schema: DescMessage, json: unknown, path: string, reading: R
     const field = schema.fields.find((known) => known.name === name || known.jsonName === name);
     const at = `${path}/${field === undefined ? printablePointerStep(name) : name}`;
     if (field === undefined) {
-      if (reading.unknownMembers === 'refuse') addProblem(reading, at, 'is not known', undefined);
-      else if (reading.ignored.length < MAX_PROBLEMS) reading.ignored.push(at);
+      if (reading.ignored.length < MAX_PROBLEMS) reading.ignored.push(at);
     } else if (Object.hasOwn(object, field.jsonName)) {
       addProblem(reading, at, 'occurs in both spellings', undefined);
     } else {
@@ -120,8 +117,9 @@ function readEnum(schema: DescEnum, json: unknown, path: string, reading: Readin
   const number = typeof json === 'string' ? findEnumNumber(schema, json) : undefined;
   const known = schema.values.find((value) => json === value.name || value.number === number);
   if (known !== undefined) return known.name;
-  const isLater = reading.unknownMembers === 'ignore' && isLaterEnumValue(schema, json);
-  return isLater ? UNKNOWN_ENUM_VALUE : addProblem(reading, path, `is not a known ${schema.name}`, '');
+  return isLaterEnumValue(schema, json)
+    ? UNKNOWN_ENUM_VALUE
+    : addProblem(reading, path, `is not a known ${schema.name}`, '');
 }
 
 /** ProtoJSON has the number of a value that its writer did not know. */
