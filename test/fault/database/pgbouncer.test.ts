@@ -1,9 +1,9 @@
 /** PgBouncer before the database of the service: in no mode does it take the settings of sessions. */
 import t from 'tap';
 import { sessionSettings } from '../../../src/server/store/database/session-settings.js';
+import { startPgBouncer } from '../../support/breaking/pooler.js';
 import { runProcess } from '../../support/calling/run-cli.js';
 import { makeInstallation } from '../../support/servers/installation.js';
-import { startPgBouncer } from '../../support/servers/pgbouncer.js';
 
 const IGNORED = Object.keys(sessionSettings({ statementTimeoutMs: 1, commitsLocally: true }));
 /** What a process says by whether the pooler refuses the settings, as it is installed, or drops them. */

@@ -6,13 +6,13 @@ import { dataDirArgument } from '../../../src/server/embedded/postgres-cluster.j
 import { findPostgresUser } from '../../../src/server/embedded/postgres-user.js';
 import { startServerProcess } from '../../../src/server/embedded/server-process.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
+import { startStartupStripper } from '../../support/breaking/startup-stripper.js';
 import { acknowledgement, newCreation, send } from '../../support/calling/load.js';
 import { runProcess } from '../../support/calling/run-cli.js';
 import { setScene } from '../../support/fault-fixture.js';
 import { assertConsistent } from '../../support/judging/consistent.js';
 import { findFreePort } from '../../support/servers/free-port.js';
 import { type Installation, makeInstallation, makeUnlimitedKey } from '../../support/servers/installation.js';
-import { startStartupStripper } from '../../support/breaking/startup-stripper.js';
 import { until } from '../../support/until.js';
 import { untilWitnessed } from '../../support/wait-for-idle.js';
 

@@ -58,6 +58,11 @@ export const PROGRAMS = {
     packages: ['openssl'],
     env: { OPENSSL_CONF: '$tree/etc/ssl/openssl.cnf' },
   },
+  pgbouncer: {
+    commands: { pgbouncer: 'usr/sbin/pgbouncer' },
+    packages: ['pgbouncer'],
+    folders: ['/usr/sbin'],
+  },
   promtool: { commands: { promtool: 'usr/bin/promtool' }, packages: ['prometheus'] },
   'python-grpc': {
     ...PYTHON,

@@ -1,20 +1,15 @@
-/** Debian's PgBouncer before a database, on a port of its own. */
-import { execFile } from 'node:child_process';
+/** PgBouncer before a database, on a port of its own. */
 import { once } from 'node:events';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import type { Test } from 'tap';
-import { openCacheDir } from '../../../src/server/embedded/cache.js';
-import { fetchDebianPackage } from '../../../src/server/embedded/debian-package.js';
 import { EmbeddedError } from '../../../src/server/embedded/embedded-error.js';
 import { findPostgresUser } from '../../../src/server/embedded/postgres-user.js';
 import { startServerProcess } from '../../../src/server/embedded/server-process.js';
-import { findFreePort } from './free-port.js';
-
-const execute = promisify(execFile);
+import { PGBOUNCER } from '../foreign/pgbouncer.js';
+import { findFreePort } from '../servers/free-port.js';
 
 /** What a pooler is configured with. `ignored`: startup parameters that it drops instead of refusing the client. */
 export type PoolerConfig = { mode: 'session' | 'transaction' | 'statement'; ignored: readonly string[] };
@@ -25,7 +20,6 @@ export async function startPgBouncer(
   databaseUrl: string,
   { mode, ignored }: PoolerConfig,
 ): Promise<string> {
-  const { program, libraries } = await openProgram();
   const port = await findFreePort();
   const user = await findPostgresUser();
   const server = new URL(databaseUrl);
@@ -57,8 +51,8 @@ export async function startPgBouncer(
     { log: { debug: () => {}, warn: () => {}, error: () => {} } },
     {
       name: 'pgbouncer',
-      file: '/usr/bin/env',
-      args: [`LD_LIBRARY_PATH=${libraries}`, program, file],
+      file: PGBOUNCER,
+      args: [file],
       cwd: dir,
       user,
       stopSteps: [{ signal: 'SIGTERM', waitMs: 60_000 }],
@@ -78,29 +72,3 @@ async function assertListening(port: number): Promise<void> {
   await once(socket, 'connect');
   socket.destroy();
 }
-
-/** The program of PATH, or that of Debian's package, with the libraries that a plain system lacks. */
-async function openProgram(): Promise<{ program: string; libraries: string }> {
-  const { stdout } = await execute('sh', ['-c', 'command -v pgbouncer || true']);
-  if (stdout !== '') return { program: stdout.trim(), libraries: '' };
-  const cacheDir = await openCacheDir();
-  const program = join(await fetchDebianPackage('pgbouncer', cacheDir), 'usr/sbin/pgbouncer');
-  const trees: string[] = [];
-  const { stdout: linked } = await execute('ldd', [program]);
-  for (const [library, name] of Object.entries(LIBRARIES)) {
-    if (new RegExp(`${library}.* not found`).test(linked))
-      trees.push(await fetchDebianPackage(name, cacheDir));
-  }
-  const { stdout: libraries } = await execute('find', [...trees, '-name', '*.so.*', '-printf', '%h\n']);
-  return {
-    program,
-    libraries: trees.length === 0 ? '' : [...new Set(libraries.trim().split('\n'))].join(':'),
-  };
-}
-
-/** Debian's packages of its libraries. */
-const LIBRARIES = {
-  libcares: 'libc-ares2',
-  libevent: 'libevent-2.1-7',
-  libssl: 'libssl3',
-};
