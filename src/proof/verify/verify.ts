@@ -105,6 +105,10 @@ async function verify(
     const shape = step('shape', [missing('shape.other_version', read.uncheckable)]);
     return report({ steps: [shape] }, read.uncheckable);
   }
+  if (read.unreadable !== undefined) {
+    const shape = step('shape', [missing('shape.unreadable', `the bundle ${read.unreadable}`)]);
+    return report({ steps: [shape] }, 'the bundle cannot be read');
+  }
   if (read.parsed === undefined) {
     const checks = read.problems.map(({ path, message }) =>
       failed('shape.invalid', `${path || 'the bundle'} ${message}`, path),

@@ -157,8 +157,6 @@ t.test('another artifact, a changed bundle or other trust roots end with exit co
         batch.root_hash = '00'.repeat(32);
       }),
     ),
-    'empty.json': '',
-    'not-json': '\xff\xfe',
     'other.json': JSON.stringify(otherRoots),
   });
   const roots = ['--trust-roots', at('roots.json')];
@@ -167,8 +165,6 @@ t.test('another artifact, a changed bundle or other trust roots end with exit co
     ['artifact', ['verify', at('wrong'), ...bundle, ...roots]],
     ['digest', ['verify', `sha256:${'0'.repeat(64)}`, ...bundle, ...roots]],
     ['bundle', ['verify', DIGEST, '--bundle', at('changed.json'), ...roots]],
-    ['empty bundle', ['verify', DIGEST, '--bundle', at('empty.json'), ...roots]],
-    ['binary bundle', ['verify', DIGEST, '--bundle', at('not-json'), ...roots]],
     ['trust', ['verify', DIGEST, ...bundle, '--trust-roots', at('other.json')]],
     ['environment', [...args, '--environment', 'test']],
   ] as const) {
@@ -236,6 +232,35 @@ t.test('a bundle that cannot be checked ends with exit code 2 and the reason', a
   for (const name of ['no-roots', 'bundle.json']) {
     const unreadable = await runHere(['verify', DIGEST, ...bundle, '--trust-roots', at(name)]);
     t.match(unreadable, { code: 2, stdout: /\nCould not be checked: the trust roots cannot be read/ }, name);
+  }
+});
+
+t.test('a file that is no bundle ends with exit code 2, named as what it is', async (t) => {
+  const bundle = JSON.stringify(good);
+  const submission = { id: SUBMISSION_ID, leaf_sha256: 'ab'.repeat(32) };
+  const { at } = folder(t, {
+    cut: bundle.slice(0, -9),
+    several: `${bundle}\n${bundle}\n`,
+    lines: `${JSON.stringify({ submission, bundle: good })}\n`.repeat(2),
+    submission: JSON.stringify(submission),
+    sigstore: JSON.stringify(good.sigstore_bundle),
+    empty: '',
+    binary: '\xff\xfe',
+  });
+  for (const [name, reason] of [
+    ['cut', /is not JSON, or is cut off/],
+    ['several', /holds several documents, one a line \(JSONL\): give one bundle/],
+    ['lines', /holds the lines of an export: attest verify --export checks them/],
+    ['submission', /is a submission without a bundle: fetch that with attest bundle ID/],
+    ['sigstore', /is a Sigstore bundle/],
+    ['artifact', /is not JSON/],
+    ['empty', /is empty/],
+    ['binary', /is not JSON/],
+  ] as const) {
+    const ended = await runHere(['verify', DIGEST, '--bundle', at(name), '--trust-roots', at('roots.json')]);
+    t.match(ended, { code: 2, stderr: '' }, name);
+    t.match(ended.stdout.trimEnd().split('\n').at(-1), /^Could not be checked: the bundle /, name);
+    t.match(ended.stdout, reason, name);
   }
 });
 

@@ -144,30 +144,72 @@ t.test('a forgery is rejected at the step that it forges', async (t) => {
   }
 });
 
-t.test('a text that two readers could read differently, or that is no JSON, is no bundle', async (t) => {
+t.test('a text that two readers could read differently is not verified', async (t) => {
   const text = JSON.stringify(good);
   const submission = JSON.stringify(good.submission);
-  const cases: [text: string | Uint8Array, reason: string][] = [
-    [`{"submission":${submission},${text.slice(1)}`, 'has a member twice'],
-    [text.replace('"sig":', '"sig":"","sig":'), 'has a member twice'],
-    [text.replace('"log_index"', '"log_\\u0069ndex":1,"log_index"'), 'has a member twice'],
+  for (const bundle of [
+    `{"submission":${submission},${text.slice(1)}`,
+    text.replace('"sig":', '"sig":"","sig":'),
+    text.replace('"log_index"', '"log_\\u0069ndex":1,"log_index"'),
+  ]) {
+    t.equal((await verify(bundle)).summary, 'Not verified: the bundle has a member twice.');
+  }
+  const colons = text.replace('"detail":{', '"detail":{"a:\\":":{"b":"::","c":[{"d":":"}]},');
+  t.equal((await verify(colons)).verdict, 'verified', 'colons in texts are no members');
+});
+
+t.test('what is no bundle at all could not be checked, and is named as what it is', async (t) => {
+  const text = JSON.stringify(good);
+  const submission = { id: SUBMISSION_ID, leaf_sha256: 'ab'.repeat(32), status: 'witnessed' };
+  const line = JSON.stringify({ submission, bundle: good });
+  const isLine =
+    'is a line of an export: attest verify --export checks it, and its member bundle is a bundle';
+  const isObject = 'holds the lines of an export: attest verify --export checks them';
+  const several = 'holds several documents, one a line (JSONL): give one bundle';
+  const unbundled = 'is a submission without a bundle: fetch that with attest bundle ID';
+  const documents: [document: unknown, reason: string][] = [
     [
-      JSON.stringify(good.sigstore_bundle),
+      good.sigstore_bundle,
       'is a Sigstore bundle, which is but a part of a proof bundle: attest verify-sigstore checks it',
     ],
+    [submission, unbundled],
+    [{ id: SUBMISSION_ID, leafSha256: 'ab'.repeat(32) }, unbundled],
+    [{ ...submission, bundle: good }, 'is a submission: give its member bundle alone'],
+    [{ file: 'a', submission }, 'is what attest submit printed: fetch the bundle with attest bundle ID'],
+    [JSON.parse(line), isLine],
+    [[good], 'is a list: give one bundle'],
+    [{ data: [], next_cursor: '' }, 'is a list: give one bundle'],
+    [trustRoots, 'is the trust roots, not a bundle'],
+    [
+      { payload: '', payloadType: 'a', signatures: [] },
+      'is a signed envelope, such as the manifest of an export, and not a bundle',
+    ],
+    [
+      { error: { code: 'bundle.not_ready', message: '' } },
+      'is an error that the service answered, bundle.not_ready, and not a bundle',
+    ],
+  ];
+  const cases: [text: string | Uint8Array, reason: string][] = [
+    ...documents.map(([document, reason]): [string, string] => [JSON.stringify(document), reason]),
+    [`${text}\n${text}`, several],
+    [`${text}\r\n\n${text}\r\n`, several],
+    [utf8(`\ufeff${text}\n${text}\n`), several],
+    [`${line}\n${line}\n`, isObject],
     ['', 'is empty'],
     [new Uint8Array(), 'is empty'],
     ['not JSON', 'is not JSON, or is cut off'],
     [text.slice(0, 2_000), 'is not JSON, or is cut off'],
     [utf8(text).with(30, 0xff), 'is not text in UTF-8'],
     [' '.repeat(5 * 1024 * 1024), 'is longer than 4 MiB'],
-    ['['.repeat(1_000_000) + ']'.repeat(1_000_000), 'must be an object'],
+    [`${text.slice(0, 2_000)}\n${text}`, 'is not JSON, or is cut off'],
+    [`{\n${text.slice(1)}}\n`, 'is not JSON, or is cut off'],
+    ['['.repeat(1_000_000) + ']'.repeat(1_000_000), 'is a list: give one bundle'],
   ];
-  for (const [bundle, reason] of cases) {
-    t.equal((await verify(bundle)).summary, `Not verified: the bundle ${reason}.`);
+  for (const [bundle, reason] of [...documents, ...cases]) {
+    const { summary, verdict } = await verify(bundle);
+    t.equal(summary, `Could not be checked: the bundle ${reason}.`);
+    t.equal(verdict, 'could_not_check');
   }
-  const colons = text.replace('"detail":{', '"detail":{"a:\\":":{"b":"::","c":[{"d":":"}]},');
-  t.equal((await verify(colons)).verdict, 'verified', 'colons in texts are no members');
 });
 
 t.test('texts of bundle, trust roots and metadata may begin with a byte order mark', async (t) => {

@@ -85,9 +85,10 @@ function bundleOf(line: Uint8Array, where: string): unknown {
 }
 
 function parse(bundle: unknown, where: string): ParsedBundle {
-  const { parsed, problems } = readBundle(bundle);
-  if (parsed === undefined) throw new UsageError(`${where} is not a bundle: it ${problems[0]?.message}`);
-  return parsed;
+  const { parsed, problems, uncheckable, unreadable } = readBundle(bundle);
+  if (parsed !== undefined) return parsed;
+  const reason = uncheckable ?? `it ${unreadable ?? problems[0]?.message}`;
+  throw new UsageError(`${where} is not a bundle that can be read: ${reason}`);
 }
 
 /** The leaf as the bundle has it, and what is wrong with it beside the log. */

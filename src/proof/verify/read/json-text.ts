@@ -5,18 +5,23 @@ import { FormatError } from '../../bytes/format-error.js';
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 
+/** A text that is not one JSON document. */
+export class UnreadableTextError extends FormatError {}
+
 /**
  * Parses a JSON text, or its UTF-8 bytes, of at most `maxLength` characters or bytes. Ignores a byte order mark at its
- * start. Rejects duplicate members, of which another reader might take the other one. Throws FormatError.
+ * start. Rejects duplicate members, of which another reader might take the other one. Throws FormatError, which is an
+ * UnreadableTextError unless it is about these.
  */
 export function parseJsonText(input: string | Uint8Array, maxLength: number): unknown {
-  if (input.length > maxLength) throw new FormatError(`is longer than ${maxLength / 1024 / 1024} MiB`);
+  if (input.length > maxLength)
+    throw new UnreadableTextError(`is longer than ${maxLength / 1024 / 1024} MiB`);
   const text = withoutByteOrderMark(typeof input === 'string' ? input : textOf(input));
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new FormatError(text.trim() === '' ? 'is empty' : 'is not JSON, or is cut off');
+    throw new UnreadableTextError(text.trim() === '' ? 'is empty' : 'is not JSON, or is cut off');
   }
   if (countColons(text) !== countMembers(value)) throw new FormatError('has a member twice');
   return value;
@@ -26,7 +31,7 @@ function textOf(bytes: Uint8Array): string {
   try {
     return fromUtf8(bytes);
   } catch {
-    throw new FormatError('is not text in UTF-8');
+    throw new UnreadableTextError('is not text in UTF-8');
   }
 }
 

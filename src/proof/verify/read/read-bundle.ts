@@ -14,7 +14,8 @@ import { parseExtensibleBody } from '../../log/checkpoint.js';
 import { HASH_BYTES } from '../../log/merkle.js';
 import { parseNote } from '../../log/note.js';
 import { findForeignForm } from './foreign-form.js';
-import { parseJsonText } from './json-text.js';
+import { parseJsonText, UnreadableTextError } from './json-text.js';
+import { describeLines, describeOtherDocument } from './other-document.js';
 import type { ParsedBundle, ParsedCheckpoint } from './parsed-bundle.js';
 import { problemOf, readMessage } from './read-json.js';
 import { type Findings, readSigstoreBundle } from './read-sigstore.js';
@@ -28,22 +29,23 @@ const MAX_ITEMS = 64;
 const SUBMISSION_ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const BATCH_ID = /^btc_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
-const IS_SIGSTORE_BUNDLE =
-  'is a Sigstore bundle, which is but a part of a proof bundle: attest verify-sigstore checks it';
-
 type Problems = Problem[];
 
 /** A configured name or a log's origin, in characters that are safe to print. */
 const WITNESS_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}$/;
 
-/** `uncheckable` says why a bundle takes another version of this verifier. */
+/**
+ * `uncheckable` says why a bundle takes another version of this verifier, `unreadable` why a text or document is not a
+ * bundle at all.
+ */
 export type ReadBundle =
-  | { parsed: ParsedBundle; problems: []; uncheckable?: never }
-  | { parsed?: never; problems: Problems; uncheckable?: string };
+  | { parsed: ParsedBundle; problems: []; uncheckable?: never; unreadable?: never }
+  | { parsed?: never; problems: Problems; uncheckable?: string; unreadable?: string };
 
 /** Parses a bundle given as JSON text, UTF-8 bytes, parsed JSON or a message. Returns its parts or all problems. */
 export function readBundle(input: unknown): ReadBundle {
-  const { json, problem } = jsonOf(input);
+  const { json, problem, unreadable = describeOtherDocument(json) } = jsonOf(input);
+  if (unreadable !== undefined) return { problems: [], unreadable };
   if (problem !== undefined) return { problems: [{ path: '', message: problem }] };
   const uncheckable = findForeignForm(json);
   if (uncheckable !== undefined) return { problems: [], uncheckable };
@@ -58,20 +60,20 @@ export function readBundle(input: unknown): ReadBundle {
     : { parsed, problems: [] };
 }
 
-/** Converts the input to JSON, or returns the problem. */
-function jsonOf(input: unknown): { json?: unknown; problem?: string } {
+/** Converts the input to JSON, or returns the problem, or why it is none. */
+function jsonOf(input: unknown): { json?: unknown; problem?: string; unreadable?: string } {
   try {
     if (isMessage(input, ProofBundleSchema)) return { json: toJson(ProofBundleSchema, input) };
-    if (typeof input !== 'string' && !(input instanceof Uint8Array)) return { json: input };
-    const json = parseJsonText(input, MAX_BUNDLE_CHARACTERS);
-    return isSigstoreBundle(json) ? { problem: IS_SIGSTORE_BUNDLE } : { json };
+    if (!isText(input)) return { json: input };
+    return { json: parseJsonText(input, MAX_BUNDLE_CHARACTERS) };
   } catch (error) {
-    return { problem: problemOf(error) };
+    if (!(error instanceof UnreadableTextError) || !isText(input)) return { problem: problemOf(error) };
+    return { unreadable: describeLines(input.slice(0, MAX_BUNDLE_CHARACTERS)) ?? error.message };
   }
 }
 
-function isSigstoreBundle(json: unknown): boolean {
-  return typeof json === 'object' && json !== null && Object.hasOwn(json, 'dsseEnvelope');
+function isText(input: unknown): input is string | Uint8Array {
+  return typeof input === 'string' || input instanceof Uint8Array;
 }
 
 function parseParts(bundle: ProofBundle, findings: Findings): ParsedBundle | undefined {
