@@ -57,6 +57,17 @@ t.test('projects are made, shown, renamed and listed', async (t) => {
   });
   t.match(await attest('projects', 'update', id, '--public-lookup', 'on'), { code: 0 });
   t.match(await json('projects', 'get', id), { id, name: 'renamed', created_at: /Z$/, public_lookup: 'on' });
+  const limited = await json(
+    'projects',
+    'update',
+    id,
+    '--submissions-per-day',
+    '5',
+    '--reads-per-second',
+    '6',
+  );
+  t.match(limited, { limits: { submissions_per_day: 5, reads_per_second: 6 } });
+  t.notOk((await json('projects', 'update', id, '--default-limits')).limits);
   const { stdout } = await attest('projects', 'list');
   t.match(stdout, new RegExp(`^ID +CREATED +NAME\\n${id}  \\d{4}-\\d\\d-\\d\\d  renamed\\nprj_.* first\\n$`));
   t.match(await attest('keys', 'create', '--environment', 'live'), {
@@ -230,7 +241,7 @@ t.test('wrong requests are readable errors', async (t) => {
       1,
       /there is no project with this id \(project\.not_found, request req_/,
     ],
-    [['projects', 'update', 'prj_none'], 2, /nothing to change: give --name or --public-lookup/],
+    [['projects', 'update', 'prj_none'], 2, /nothing to change: give --name, --public-lookup or a limit/],
     [['keys', 'get', 'key_none'], 1, /api_key\.not_found/],
     [['keys', 'create', '--environment', 'live', '--expires', 'soon'], 2, /--expires is not a duration/],
     [['keys', 'rotate', 'key_none', '--overlap', '31d'], 2, /--overlap is not a duration from 0s to 30d/],

@@ -5,10 +5,10 @@ import type { AdminFlags } from './admin-flags.js';
 import { parseDuration } from './flag-values.js';
 
 /** Flags for a key's name, scopes, expiry and rate limits. */
-export type KeyFlags = AdminFlags & {
-  name?: string;
-  scope?: string[];
-  expires?: string;
+export type KeyFlags = AdminFlags & LimitFlags & { name?: string; scope?: string[]; expires?: string };
+
+/** Flags for rate limits. */
+export type LimitFlags = {
   submissionsPerSecond?: string;
   submissionsPerHour?: string;
   submissionsPerDay?: string;
@@ -27,16 +27,30 @@ export function addKeyFlags(command: Command, { isNew }: { isNew: boolean }): Co
     .option('--reads-per-second <count>', `reads per second${byDefault('600')}`);
 }
 
-/** Name, scopes and limits for a request; omits those not given. */
-export function keyFields(flags: KeyFlags) {
-  const limits = {
+/** Adds the flags for the limits over all keys of a project. */
+export function addProjectLimitFlags(command: Command): Command {
+  return command
+    .option('--submissions-per-second <count>', 'submissions per second, of all its keys together')
+    .option('--submissions-per-hour <count>', 'the same per hour')
+    .option('--submissions-per-day <count>', 'the same per day')
+    .option('--reads-per-second <count>', 'reads per second, of all its keys together')
+    .option('--default-limits', 'five times the highest limit of one of its keys, where no other is given');
+}
+
+/** The limits for a request; omits those not given. Throws UsageError. */
+export function limitFields(flags: LimitFlags) {
+  return {
     ...parseLimit(flags, 'submissionsPerSecond', '--submissions-per-second'),
     ...parseLimit(flags, 'submissionsPerHour', '--submissions-per-hour'),
     ...parseLimit(flags, 'submissionsPerDay', '--submissions-per-day'),
     ...parseLimit(flags, 'readsPerSecond', '--reads-per-second'),
   };
+}
+
+/** Name, scopes and limits for a request; omits those not given. */
+export function keyFields(flags: KeyFlags) {
   return {
-    limits,
+    limits: limitFields(flags),
     ...(flags.scope !== undefined && { scopes: flags.scope }),
     ...(flags.name !== undefined && { name: flags.name }),
   };
@@ -44,7 +58,7 @@ export function keyFields(flags: KeyFlags) {
 
 type CountFlag = 'submissionsPerSecond' | 'submissionsPerHour' | 'submissionsPerDay' | 'readsPerSecond';
 
-function parseLimit(flags: KeyFlags, name: CountFlag, flag: string): { [K in CountFlag]?: bigint } {
+function parseLimit(flags: LimitFlags, name: CountFlag, flag: string): { [K in CountFlag]?: bigint } {
   const text = flags[name];
   if (text === undefined) return {};
   if (!/^\d{1,10}$/.test(text)) throw new UsageError(`${flag} is not a whole number`);

@@ -25,4 +25,9 @@ export type Principal = {
   submissionWindows: readonly RateWindow[];
   /** The window of the reads bucket. */
   readWindow: RateWindow;
+  /** The same windows over all API keys of the project; undefined in a session. */
+  ceiling?: Ceiling;
 };
+
+/** What the API keys of a project may do together. */
+export type Ceiling = { submissionWindows: readonly RateWindow[]; readWindow: RateWindow };

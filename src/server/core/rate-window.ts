@@ -4,7 +4,7 @@ import { enumName } from '../../protocol/enum-names.js';
 import { ApiError } from './errors.js';
 import type { Principal } from './principal.js';
 
-/** A rate window of an API key after a call, for the response's `X-RateLimit-*` headers. */
+/** A rate window of an API key or project after a call. Those of keys are in the response's `X-RateLimit-*` headers. */
 export type RateState = {
   bucket: Bucket;
   windowSeconds: number;
@@ -12,6 +12,8 @@ export type RateState = {
   remaining: number;
   /** When the next window starts, Unix milliseconds. */
   resetAtMs: number;
+  /** Whether it is a window of the project, over all its API keys. */
+  ofProject?: boolean;
 };
 
 /** Returns the window with the fewest calls remaining; of equal ones the longest. Undefined if there are none. */
@@ -29,14 +31,16 @@ function isTighter(a: RateState, b: RateState): boolean {
 export function rateLimitExceeded(spent: RateState, nowMs: number): ApiError {
   const bucket = enumName(BucketSchema, spent.bucket);
   const retrySeconds = Math.max(1, Math.ceil((spent.resetAtMs - nowMs) / 1000));
+  const whose = spent.ofProject ? "the project's limit, over all its API keys," : 'the limit';
   return new ApiError(
     ErrorCode.RATE_LIMIT_EXCEEDED,
-    `the limit of ${spent.limit} ${bucket} in ${spent.windowSeconds} s is reached; try again in ${retrySeconds} s`,
+    `${whose} of ${spent.limit} ${bucket} in ${spent.windowSeconds} s is reached; try again in ${retrySeconds} s`,
     {
       bucket,
       window: spent.windowSeconds,
       limit: spent.limit,
       reset: new Date(spent.resetAtMs).toISOString(),
+      ...(spent.ofProject && { of_project: true }),
     },
     { 'retry-after': String(retrySeconds) },
   );
@@ -53,7 +57,7 @@ const DAY = 86_400;
  * database's second, hour and UTC day. A window that ended before `nowSecond` counts as unused.
  */
 export function submissionWindowStates(
-  principal: Principal,
+  principal: Pick<Principal, 'submissionWindows'>,
   use: WindowUse | undefined,
   nowSecond: number,
 ): RateState[] {
@@ -63,9 +67,20 @@ export function submissionWindowStates(
   });
 }
 
+/** The longest window of the project's submissions that is spent at a time; undefined if there is none. */
+export function spentCeiling(
+  { ceiling }: Pick<Principal, 'ceiling'>,
+  use: WindowUse | undefined,
+  nowSecond: number,
+): RateState | undefined {
+  if (ceiling === undefined) return undefined;
+  const spent = submissionWindowStates(ceiling, use, nowSecond).findLast(({ remaining }) => remaining <= 0);
+  return spent && { ...spent, ofProject: true };
+}
+
 /** The state of the window of the reads bucket. */
 export function readWindowState(
-  principal: Principal,
+  principal: Pick<Principal, 'readWindow'>,
   use: WindowUse | undefined,
   nowSecond: number,
 ): RateState {

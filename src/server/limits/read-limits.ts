@@ -1,8 +1,7 @@
-import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Principal } from '../core/principal.js';
 import { type RateState, rateLimitExceeded, readWindowState } from '../core/rate-window.js';
 import type { Pool } from '../store/database/connect.js';
-import { type Grant, takeTokens } from '../store/projects/rate-counters.js';
+import { type Grant, takeReadTokens } from '../store/projects/rate-counters.js';
 
 /** Counts the reads of API keys. */
 type ReadLimits = {
@@ -16,7 +15,8 @@ type ReadLimits = {
 
 /**
  * Tokens of one key, leased from the database. They expire with their window, and are void if the key's limit is no
- * longer `limit`. `spent`: tokens used in this window by this process. `isFull`: the window has no more to lease.
+ * longer `limit`. `spent`: tokens used in this window by this process. `isFull`: the window, of the key or of its project,
+ * has no more to lease.
  */
 type Lease = {
   grant: Grant;
@@ -47,7 +47,8 @@ export function createReadLimits(pool: Pool, monotonicMs = () => performance.now
     if (held === undefined) return undefined;
     const state = takeFrom(held, principal, count);
     if (state !== undefined || !held.isFull) return state;
-    throw rateLimitExceeded(stateAfter(principal, held), held.grant.second * 1000);
+    const spent = spentCeiling(principal, held) ?? stateAfter(principal, held);
+    throw rateLimitExceeded(spent, held.grant.second * 1000);
   };
   const takeLeased = async (principal: Principal, count: number): Promise<RateState> => {
     const lease = await renew(principal, count);
@@ -84,7 +85,8 @@ export function createReadLimits(pool: Pool, monotonicMs = () => performance.now
     }),
     findOverdrawn(principal) {
       const held = findHeld(principal);
-      return held?.isOverdrawn ? { ...stateAfter(principal, held), remaining: 0 } : undefined;
+      if (!held?.isOverdrawn) return undefined;
+      return { ...(spentCeiling(principal, held) ?? stateAfter(principal, held)), remaining: 0 };
     },
   };
 }
@@ -97,9 +99,9 @@ function takeFrom(lease: Lease, principal: Principal, count: number): RateState 
   return stateAfter(principal, lease);
 }
 
-/** As many reads as a window of the key has at most, and at least one. */
-function boundByLimit({ readWindow }: Principal, count: number): number {
-  return Math.max(1, Math.min(count, readWindow.limit));
+/** As many reads as a window of the key and its project has at most, and at least one. */
+function boundByLimit({ readWindow, ceiling }: Principal, count: number): number {
+  return Math.max(1, Math.min(count, readWindow.limit, ceiling?.readWindow.limit ?? count));
 }
 
 /** How debts are paid: `payHeld` out of the lease that is held, if it has tokens or none can be leased. */
@@ -145,11 +147,13 @@ function createLeaseCache(pool: Pool, monotonicMs: () => number): LeaseCache {
   };
   const ask = async (principal: Principal, count: number): Promise<Lease> => {
     const askedMs = monotonicMs();
-    const { id: apiKeyId, readWindow } = principal;
+    const { id: apiKeyId, projectId, readWindow, ceiling } = principal;
     const { limit } = readWindow;
+    const projectPerSecond = ceiling?.readWindow.limit;
     const missing = count - (findHeld(principal)?.left ?? 0);
-    const wanted = Math.max(missing, blockSize(leases.get(apiKeyId), limit, askedMs));
-    const grant = await takeTokens(pool, { apiKeyId, bucket: Bucket.READS, wanted, perSecond: limit });
+    const wanted = Math.max(missing, blockSize(leases.get(apiKeyId), principal, askedMs));
+    const reader = { apiKeyId, projectId, perSecond: limit, projectPerSecond };
+    const grant = await takeReadTokens(pool, wanted, reader);
     const latest = leases.get(apiKeyId);
     const before = latest?.grant.second === grant.second ? latest : undefined;
     if (leases.size >= MAX_LEASES) leases.clear();
@@ -178,12 +182,25 @@ function createLeaseCache(pool: Pool, monotonicMs: () => number): LeaseCache {
 }
 
 /** Tokens to lease next: a quarter of the last window's use to begin with, then doubled each time, fewer near the limit. */
-function blockSize(held: Lease | undefined, limit: number, nowMs: number): number {
+function blockSize(held: Lease | undefined, { readWindow, ceiling }: Principal, nowMs: number): number {
+  const { limit } = readWindow;
   const most = Math.ceil(limit / BLOCKS_PER_WINDOW);
   if (held === undefined) return 1;
   if (nowMs >= held.untilMs) return Math.max(1, Math.min(most, Math.ceil(held.spent / 4)));
-  const remaining = limit - held.grant.nSecond;
+  const { nSecond, projectSecond } = held.grant;
+  const ofProject = (ceiling?.readWindow.limit ?? limit) - (projectSecond ?? 0);
+  const remaining = Math.min(limit - nSecond, ofProject);
   return Math.max(1, Math.min(most, 2 * held.grant.granted, Math.floor(remaining / 4)));
+}
+
+/** The window of the project, if it is that one which has no more to lease. */
+function spentCeiling({ ceiling }: Principal, { grant, limit, left }: Lease): RateState | undefined {
+  const { projectSecond, second } = grant;
+  if (ceiling === undefined || projectSecond === null || grant.nSecond >= limit) return undefined;
+  if (projectSecond < ceiling.readWindow.limit) return undefined;
+  const use = { second, nSecond: projectSecond, nHour: 0, nDay: 0 };
+  const state = readWindowState(ceiling, use, second);
+  return { ...state, remaining: state.remaining + left, ofProject: true };
 }
 
 /** The window's state as this process sees it: the calls that remain in the database and in the lease. */

@@ -1,7 +1,7 @@
 import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Lookup } from '../core/lookup.js';
 import type { Principal } from '../core/principal.js';
-import { type RateState, submissionWindowStates, type WindowUse } from '../core/rate-window.js';
+import { type RateState, spentCeiling, submissionWindowStates, type WindowUse } from '../core/rate-window.js';
 import type { Pool } from '../store/database/connect.js';
 import { findWindowUse } from '../store/projects/rate-counters.js';
 
@@ -10,11 +10,16 @@ import { findWindowUse } from '../store/projects/rate-counters.js';
  * is read.
  */
 type SubmissionLimits = {
-  /** Records what a write has counted. Returns the key's windows after it. */
-  record(principal: Principal, use: WindowUse): readonly RateState[];
+  /** Records what a write has counted of the key and its project. Returns the key's windows after it. */
+  record(principal: Principal, use: WindowUse, projectUse?: WindowUse): readonly RateState[];
+  /** The window of the key's project that is spent as last seen; undefined if there is none, or none was seen. */
+  findSpentCeiling(principal: Principal): RateState | undefined;
   /** The windows of a key as last seen; `find` reads them from the database. */
   windows: Lookup<Principal, readonly RateState[]>;
 };
+
+/** The use of a project's windows, and which of them was spent at a second. */
+type SeenProject = { use: WindowUse; principal: Principal; second: number; spent: RateState | undefined };
 
 /** The windows of a principal by their last use, at a time of theirs and now. */
 type Seen = {
@@ -40,6 +45,24 @@ export function createSubmissionLimits(pool: Pool, nowMs: () => number): Submiss
     seen.set(apiKeyId, made);
     return made;
   };
+  const seenProjects = new Map<string, SeenProject>();
+  const recordProject = (principal: Principal, use: WindowUse): void => {
+    const { projectId } = principal;
+    if (seenProjects.get(projectId)?.use === use) return;
+    if (seenProjects.size >= KEYS_CACHED && !seenProjects.has(projectId)) seenProjects.clear();
+    seenProjects.set(projectId, { use, principal, second: -1, spent: undefined });
+  };
+  const findSpentCeiling = (principal: Principal): RateState | undefined => {
+    const project = seenProjects.get(principal.projectId);
+    if (project === undefined) return undefined;
+    const second = Math.floor(nowMs() / 1000);
+    if (project.second !== second || project.principal !== principal) {
+      project.spent = spentCeiling(principal, project.use, second);
+      project.principal = principal;
+      project.second = second;
+    }
+    return project.spent;
+  };
   const peek = (principal: Principal, use: WindowUse): readonly RateState[] => {
     const known = recall(principal, use);
     const second = Math.floor(nowMs() / 1000);
@@ -48,7 +71,9 @@ export function createSubmissionLimits(pool: Pool, nowMs: () => number): Submiss
     return known.peeked.states;
   };
   return {
-    record: (principal, use) => {
+    findSpentCeiling,
+    record: (principal, use, projectUse) => {
+      if (projectUse !== undefined) recordProject(principal, projectUse);
       const known = recall(principal, use);
       known.written ??= submissionWindowStates(principal, use, use.second);
       return known.written;

@@ -1,10 +1,15 @@
 import { LRUCache } from 'lru-cache';
 import type { Lookup } from '../core/lookup.js';
-import type { Principal } from '../core/principal.js';
+import type { Ceiling, Principal } from '../core/principal.js';
 import { parseApiKey } from '../keys/api-key.js';
 import { hmacApiKey, type KeyRing } from '../keys/key-ring.js';
 import type { Pool } from '../store/database/connect.js';
-import { type ApiKeyRow, findUsableApiKey, touchApiKey } from '../store/projects/api-keys.js';
+import {
+  type ApiKeyLimits,
+  findUsableApiKey,
+  touchApiKey,
+  type UsableApiKey,
+} from '../store/projects/api-keys.js';
 
 /** Looks up the principals of API keys. */
 export type Principals = Lookup<string, Principal | undefined> & {
@@ -69,17 +74,24 @@ export function createPrincipals(pool: Pool, keys: KeyRing, clock: () => number)
   };
 }
 
-function principalOf(row: ApiKeyRow): Principal {
+function principalOf(row: UsableApiKey): Principal {
   return {
     id: row.id,
     projectId: row.projectId,
     environment: row.environment,
     scopes: row.scopes,
+    ...windowsOf(row),
+    ceiling: windowsOf(row.ceiling),
+  };
+}
+
+function windowsOf(limits: ApiKeyLimits): Ceiling {
+  return {
     submissionWindows: [
-      { windowSeconds: 1, limit: row.submissionsPerSecond },
-      { windowSeconds: 3_600, limit: row.submissionsPerHour },
-      { windowSeconds: 86_400, limit: row.submissionsPerDay },
+      { windowSeconds: 1, limit: limits.submissionsPerSecond },
+      { windowSeconds: 3_600, limit: limits.submissionsPerHour },
+      { windowSeconds: 86_400, limit: limits.submissionsPerDay },
     ],
-    readWindow: { windowSeconds: 1, limit: row.readsPerSecond },
+    readWindow: { windowSeconds: 1, limit: limits.readsPerSecond },
   };
 }

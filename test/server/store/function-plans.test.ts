@@ -5,7 +5,7 @@ import t, { type Test } from 'tap';
 import { ulid } from 'ulid';
 import { DeliveryStatus } from '../../../gen/attestation/v1/webhooks_pb.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
-import { takeTokens } from '../../../src/server/store/projects/rate-counters.js';
+import { takeReadTokens } from '../../../src/server/store/projects/rate-counters.js';
 import {
   type NewSubmission,
   SubmissionOutcome,
@@ -102,7 +102,9 @@ async function acceptEach(sql: Pool): Promise<Read[][]> {
 }
 
 const takeRead = (sql: Pool) =>
-  readBy(sql, () => takeTokens(sql, { apiKeyId: KEY, bucket: 1, wanted: 1, perSecond: 1e9 }));
+  readBy(sql, () =>
+    takeReadTokens(sql, 1, { apiKeyId: KEY, projectId: 'prj', perSecond: 1e9, projectPerSecond: undefined }),
+  );
 
 async function fillKeys(count: number): Promise<void> {
   await old`

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap';
 import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { insertProject } from '../../../src/server/store/projects/projects.js';
-import { takeTokens } from '../../../src/server/store/projects/rate-counters.js';
+import { takeReadTokens } from '../../../src/server/store/projects/rate-counters.js';
 import {
   pruneUsage,
   readUsage,
@@ -86,16 +86,16 @@ t.test('moving counters changes no figure, and keeps the newest row of each key'
 
 t.test('windows keep counting after they were moved', async (t) => {
   const pool = await openTables(t);
-  const request = { apiKeyId: 'key_a', bucket: SUBMISSIONS, wanted: 5, perSecond: 1_000_000 };
-  await takeTokens(pool, request);
+  const reader = { apiKeyId: 'key_a', projectId: 'prj_a', perSecond: 1_000_000, projectPerSecond: undefined };
+  await takeReadTokens(pool, 5, reader);
   await pool`UPDATE rate_counter SET second = second - 300`;
-  const grant = await takeTokens(pool, request);
+  const grant = await takeReadTokens(pool, 5, reader);
   await rollUpUsage(pool, 1_000);
   const rows = await readUsage(pool, { apiKeyId: 'key_a' }, [{ windowSeconds: DAY, since: TODAY - DAY }]);
-  const sum = rows.reduce((total, { submissions }) => total + submissions, 0);
+  const sum = rows.reduce((total, { reads }) => total + reads, 0);
   t.equal(sum, 10);
   t.equal(await countRows(pool, 'rate_counter'), 1);
-  const next = await takeTokens(pool, request);
+  const next = await takeReadTokens(pool, 5, reader);
   t.equal(next.nDay, grant.nDay + 5, 'the window of the day is as it was');
 });
 

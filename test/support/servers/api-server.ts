@@ -71,6 +71,7 @@ export async function startApiServer(
     takeReads: takeRead,
     chargeReads: () => {},
     findOverdrawn: () => undefined,
+    findSpentCeiling: () => undefined,
     hasClaim: async () => false,
     submissionWindows: {
       known: () => undefined,

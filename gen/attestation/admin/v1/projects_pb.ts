@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/admin/v1/projects.proto.
  */
 export const file_attestation_admin_v1_projects: GenFile = /*@__PURE__*/
-  fileDesc("CiNhdHRlc3RhdGlvbi9hZG1pbi92MS9wcm9qZWN0cy5wcm90bxIUYXR0ZXN0YXRpb24uYWRtaW4udjEijgEKB1Byb2plY3QSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIuCgpjcmVhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI5Cg1wdWJsaWNfbG9va3VwGAQgASgOMiIuYXR0ZXN0YXRpb24uYWRtaW4udjEuUHVibGljTG9va3VwIpYBChRDcmVhdGVQcm9qZWN0UmVxdWVzdBJ+CgRuYW1lGAEgASgJQnC6SBtyGRjIATIUXlteXHNccHtDY31dXFB7Q2N9KiSSwhhOMSB0byAyMDAgY2hhcmFjdGVycyB3aXRob3V0IGNvbnRyb2wgY2hhcmFjdGVycywgdGhlIGZpcnN0IG9mIHdoaWNoIGlzIG5vIHNwYWNlIi4KEUdldFByb2plY3RSZXF1ZXN0EhkKAmlkGAEgASgJQg26SAZyBBABGEDgwhgBIl8KE0xpc3RQcm9qZWN0c1JlcXVlc3QSJAoFbGltaXQYASABKAVCELpIBxoFGMgBKAGCwhgCNTBIAIgBARIYCgZjdXJzb3IYAiABKAlCCLpIBXIDGIAEQggKBl9saW1pdCJYChRMaXN0UHJvamVjdHNSZXNwb25zZRIrCgRkYXRhGAEgAygLMh0uYXR0ZXN0YXRpb24uYWRtaW4udjEuUHJvamVjdBITCgtuZXh0X2N1cnNvchgCIAEoCSKBAgoUVXBkYXRlUHJvamVjdFJlcXVlc3QSFQoCaWQYASABKAlCCbpIBnIEEAEYQBKDAQoEbmFtZRgCIAEoCUJwukgbchkYyAEyFF5bXlxzXHB7Q2N9XVxQe0NjfSokksIYTjEgdG8gMjAwIGNoYXJhY3RlcnMgd2l0aG91dCBjb250cm9sIGNoYXJhY3RlcnMsIHRoZSBmaXJzdCBvZiB3aGljaCBpcyBubyBzcGFjZUgAiAEBEkMKDXB1YmxpY19sb29rdXAYAyABKA4yIi5hdHRlc3RhdGlvbi5hZG1pbi52MS5QdWJsaWNMb29rdXBCCLpIBYIBAhABQgcKBV9uYW1lKpMBCgxQdWJsaWNMb29rdXASHQoZUFVCTElDX0xPT0tVUF9VTlNQRUNJRklFRBAAEiYKFVBVQkxJQ19MT09LVVBfREVGQVVMVBABGgvSwRgHZGVmYXVsdBIcChBQVUJMSUNfTE9PS1VQX09OEAIaBtLBGAJvbhIeChFQVUJMSUNfTE9PS1VQX09GRhADGgfSwRgDb2ZmMrcDCg5Qcm9qZWN0U2VydmljZRJmCg1DcmVhdGVQcm9qZWN0EiouYXR0ZXN0YXRpb24uYWRtaW4udjEuQ3JlYXRlUHJvamVjdFJlcXVlc3QaHS5hdHRlc3RhdGlvbi5hZG1pbi52MS5Qcm9qZWN0IgrKwRgGIAEoAWgBEmEKCkdldFByb2plY3QSJy5hdHRlc3RhdGlvbi5hZG1pbi52MS5HZXRQcm9qZWN0UmVxdWVzdBodLmF0dGVzdGF0aW9uLmFkbWluLnYxLlByb2plY3QiC5ACAcrBGAQoAWgCEnIKDExpc3RQcm9qZWN0cxIpLmF0dGVzdGF0aW9uLmFkbWluLnYxLkxpc3RQcm9qZWN0c1JlcXVlc3QaKi5hdHRlc3RhdGlvbi5hZG1pbi52MS5MaXN0UHJvamVjdHNSZXNwb25zZSILkAIBysEYBCgBaAESZgoNVXBkYXRlUHJvamVjdBIqLmF0dGVzdGF0aW9uLmFkbWluLnYxLlVwZGF0ZVByb2plY3RSZXF1ZXN0Gh0uYXR0ZXN0YXRpb24uYWRtaW4udjEuUHJvamVjdCIKysEYBiABKAFoAWIGcHJvdG8z", [file_attestation_options_v1_options, file_buf_validate_validate, file_google_protobuf_timestamp]);
+  fileDesc("CiNhdHRlc3RhdGlvbi9hZG1pbi92MS9wcm9qZWN0cy5wcm90bxIUYXR0ZXN0YXRpb24uYWRtaW4udjEiwwEKB1Byb2plY3QSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIuCgpjcmVhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI5Cg1wdWJsaWNfbG9va3VwGAQgASgOMiIuYXR0ZXN0YXRpb24uYWRtaW4udjEuUHVibGljTG9va3VwEjMKBmxpbWl0cxgFIAEoCzIjLmF0dGVzdGF0aW9uLmFkbWluLnYxLlByb2plY3RMaW1pdHMitQIKDVByb2plY3RMaW1pdHMSMgoWc3VibWlzc2lvbnNfcGVyX3NlY29uZBgBIAEoA0INukgKIggYgJTr3AMoAEgAiAEBEjAKFHN1Ym1pc3Npb25zX3Blcl9ob3VyGAIgASgDQg26SAoiCBiAlOvcAygASAGIAQESLwoTc3VibWlzc2lvbnNfcGVyX2RheRgDIAEoA0INukgKIggYgJTr3AMoAEgCiAEBEiwKEHJlYWRzX3Blcl9zZWNvbmQYBCABKANCDbpICiIIGICU69wDKABIA4gBAUIZChdfc3VibWlzc2lvbnNfcGVyX3NlY29uZEIXChVfc3VibWlzc2lvbnNfcGVyX2hvdXJCFgoUX3N1Ym1pc3Npb25zX3Blcl9kYXlCEwoRX3JlYWRzX3Blcl9zZWNvbmQilgEKFENyZWF0ZVByb2plY3RSZXF1ZXN0En4KBG5hbWUYASABKAlCcLpIG3IZGMgBMhReW15cc1xwe0NjfV1cUHtDY30qJJLCGE4xIHRvIDIwMCBjaGFyYWN0ZXJzIHdpdGhvdXQgY29udHJvbCBjaGFyYWN0ZXJzLCB0aGUgZmlyc3Qgb2Ygd2hpY2ggaXMgbm8gc3BhY2UiLgoRR2V0UHJvamVjdFJlcXVlc3QSGQoCaWQYASABKAlCDbpIBnIEEAEYQODCGAEiXwoTTGlzdFByb2plY3RzUmVxdWVzdBIkCgVsaW1pdBgBIAEoBUIQukgHGgUYyAEoAYLCGAI1MEgAiAEBEhgKBmN1cnNvchgCIAEoCUIIukgFcgMYgARCCAoGX2xpbWl0IlgKFExpc3RQcm9qZWN0c1Jlc3BvbnNlEisKBGRhdGEYASADKAsyHS5hdHRlc3RhdGlvbi5hZG1pbi52MS5Qcm9qZWN0EhMKC25leHRfY3Vyc29yGAIgASgJIs4CChRVcGRhdGVQcm9qZWN0UmVxdWVzdBIVCgJpZBgBIAEoCUIJukgGcgQQARhAEoMBCgRuYW1lGAIgASgJQnC6SBtyGRjIATIUXlteXHNccHtDY31dXFB7Q2N9KiSSwhhOMSB0byAyMDAgY2hhcmFjdGVycyB3aXRob3V0IGNvbnRyb2wgY2hhcmFjdGVycywgdGhlIGZpcnN0IG9mIHdoaWNoIGlzIG5vIHNwYWNlSACIAQESQwoNcHVibGljX2xvb2t1cBgDIAEoDjIiLmF0dGVzdGF0aW9uLmFkbWluLnYxLlB1YmxpY0xvb2t1cEIIukgFggECEAESMwoGbGltaXRzGAQgASgLMiMuYXR0ZXN0YXRpb24uYWRtaW4udjEuUHJvamVjdExpbWl0cxIWCg5kZWZhdWx0X2xpbWl0cxgFIAEoCEIHCgVfbmFtZSqTAQoMUHVibGljTG9va3VwEh0KGVBVQkxJQ19MT09LVVBfVU5TUEVDSUZJRUQQABImChVQVUJMSUNfTE9PS1VQX0RFRkFVTFQQARoL0sEYB2RlZmF1bHQSHAoQUFVCTElDX0xPT0tVUF9PThACGgbSwRgCb24SHgoRUFVCTElDX0xPT0tVUF9PRkYQAxoH0sEYA29mZjK3AwoOUHJvamVjdFNlcnZpY2USZgoNQ3JlYXRlUHJvamVjdBIqLmF0dGVzdGF0aW9uLmFkbWluLnYxLkNyZWF0ZVByb2plY3RSZXF1ZXN0Gh0uYXR0ZXN0YXRpb24uYWRtaW4udjEuUHJvamVjdCIKysEYBiABKAFoARJhCgpHZXRQcm9qZWN0EicuYXR0ZXN0YXRpb24uYWRtaW4udjEuR2V0UHJvamVjdFJlcXVlc3QaHS5hdHRlc3RhdGlvbi5hZG1pbi52MS5Qcm9qZWN0IguQAgHKwRgEKAFoAhJyCgxMaXN0UHJvamVjdHMSKS5hdHRlc3RhdGlvbi5hZG1pbi52MS5MaXN0UHJvamVjdHNSZXF1ZXN0GiouYXR0ZXN0YXRpb24uYWRtaW4udjEuTGlzdFByb2plY3RzUmVzcG9uc2UiC5ACAcrBGAQoAWgBEmYKDVVwZGF0ZVByb2plY3QSKi5hdHRlc3RhdGlvbi5hZG1pbi52MS5VcGRhdGVQcm9qZWN0UmVxdWVzdBodLmF0dGVzdGF0aW9uLmFkbWluLnYxLlByb2plY3QiCsrBGAYgASgBaAFiBnByb3RvMw", [file_attestation_options_v1_options, file_buf_validate_validate, file_google_protobuf_timestamp]);
 
 /**
  * A project.
@@ -49,6 +49,13 @@ export type Project = Message<"attestation.admin.v1.Project"> & {
    * @generated from field: attestation.admin.v1.PublicLookup public_lookup = 4;
    */
   publicLookup: PublicLookup;
+
+  /**
+   * The limits that the operator has set over all its API keys.
+   *
+   * @generated from field: attestation.admin.v1.ProjectLimits limits = 5;
+   */
+  limits?: ProjectLimits | undefined;
 };
 
 /**
@@ -57,6 +64,50 @@ export type Project = Message<"attestation.admin.v1.Project"> & {
  */
 export const ProjectSchema: GenMessage<Project> = /*@__PURE__*/
   messageDesc(file_attestation_admin_v1_projects, 0);
+
+/**
+ * How many calls the API keys of a project may make together in each window; windows are those of keys. A refusal says in
+ * its details that it is by the project's limit. What is unset is five times the highest limit of a key of the project
+ * that works. Changes apply within ten seconds.
+ *
+ * @generated from message attestation.admin.v1.ProjectLimits
+ */
+export type ProjectLimits = Message<"attestation.admin.v1.ProjectLimits"> & {
+  /**
+   * Submissions in a second.
+   *
+   * @generated from field: optional int64 submissions_per_second = 1;
+   */
+  submissionsPerSecond?: bigint | undefined;
+
+  /**
+   * Submissions in an hour.
+   *
+   * @generated from field: optional int64 submissions_per_hour = 2;
+   */
+  submissionsPerHour?: bigint | undefined;
+
+  /**
+   * Submissions in a day.
+   *
+   * @generated from field: optional int64 submissions_per_day = 3;
+   */
+  submissionsPerDay?: bigint | undefined;
+
+  /**
+   * All other calls in a second.
+   *
+   * @generated from field: optional int64 reads_per_second = 4;
+   */
+  readsPerSecond?: bigint | undefined;
+};
+
+/**
+ * Describes the message attestation.admin.v1.ProjectLimits.
+ * Use `create(ProjectLimitsSchema)` to create a new message.
+ */
+export const ProjectLimitsSchema: GenMessage<ProjectLimits> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_projects, 1);
 
 /**
  * A project to make.
@@ -77,7 +128,7 @@ export type CreateProjectRequest = Message<"attestation.admin.v1.CreateProjectRe
  * Use `create(CreateProjectRequestSchema)` to create a new message.
  */
 export const CreateProjectRequestSchema: GenMessage<CreateProjectRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_projects, 1);
+  messageDesc(file_attestation_admin_v1_projects, 2);
 
 /**
  * Asks for one project.
@@ -98,7 +149,7 @@ export type GetProjectRequest = Message<"attestation.admin.v1.GetProjectRequest"
  * Use `create(GetProjectRequestSchema)` to create a new message.
  */
 export const GetProjectRequestSchema: GenMessage<GetProjectRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_projects, 2);
+  messageDesc(file_attestation_admin_v1_projects, 3);
 
 /**
  * Asks for a page of projects.
@@ -126,7 +177,7 @@ export type ListProjectsRequest = Message<"attestation.admin.v1.ListProjectsRequ
  * Use `create(ListProjectsRequestSchema)` to create a new message.
  */
 export const ListProjectsRequestSchema: GenMessage<ListProjectsRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_projects, 3);
+  messageDesc(file_attestation_admin_v1_projects, 4);
 
 /**
  * A page of projects.
@@ -154,7 +205,7 @@ export type ListProjectsResponse = Message<"attestation.admin.v1.ListProjectsRes
  * Use `create(ListProjectsResponseSchema)` to create a new message.
  */
 export const ListProjectsResponseSchema: GenMessage<ListProjectsResponse> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_projects, 4);
+  messageDesc(file_attestation_admin_v1_projects, 5);
 
 /**
  * What to change of a project.
@@ -182,6 +233,20 @@ export type UpdateProjectRequest = Message<"attestation.admin.v1.UpdateProjectRe
    * @generated from field: attestation.admin.v1.PublicLookup public_lookup = 3;
    */
   publicLookup: PublicLookup;
+
+  /**
+   * The limits to set over all its API keys.
+   *
+   * @generated from field: attestation.admin.v1.ProjectLimits limits = 4;
+   */
+  limits?: ProjectLimits | undefined;
+
+  /**
+   * Whether the limits that are not set here have their defaults again; else they stay.
+   *
+   * @generated from field: bool default_limits = 5;
+   */
+  defaultLimits: boolean;
 };
 
 /**
@@ -189,7 +254,7 @@ export type UpdateProjectRequest = Message<"attestation.admin.v1.UpdateProjectRe
  * Use `create(UpdateProjectRequestSchema)` to create a new message.
  */
 export const UpdateProjectRequestSchema: GenMessage<UpdateProjectRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_projects, 5);
+  messageDesc(file_attestation_admin_v1_projects, 6);
 
 /**
  * Whether strangers who have a file, or its SHA-256, find the project's bundles by it.

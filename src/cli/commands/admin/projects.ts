@@ -18,6 +18,7 @@ import {
   printJsonList,
   withAdminApi,
 } from '../../flags/admin-flags.js';
+import { addProjectLimitFlags, type LimitFlags, limitFields } from '../../flags/key-flags.js';
 import { addHelp } from '../../output/help.js';
 import { formatTable } from '../../output/table.js';
 
@@ -27,6 +28,7 @@ const EXAMPLES = [
   'attest projects get prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
   'attest projects update prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --name "Evaluations"',
   'attest projects update prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --public-lookup on',
+  'attest projects update prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --submissions-per-second 1000',
 ];
 
 const { createProject, getProject, listProjects, updateProject } = ProjectService.method;
@@ -55,8 +57,8 @@ export function addProjects(program: Command, cli: Cli): void {
     .action((id: string, flags: AdminFlags) =>
       withAdminApi(cli, flags, async (call) => show(cli, flags, await call(getProject, { id }))),
     );
-  command('update')
-    .description('rename a project, or change its settings')
+  addProjectLimitFlags(command('update'))
+    .description('rename a project, or change its settings and limits')
     .argument('<id>', 'project ID, prj_...')
     .option('--name <name>', 'new display name')
     .addOption(
@@ -68,15 +70,20 @@ export function addProjects(program: Command, cli: Cli): void {
     .action((id: string, flags: UpdateFlags) => update(cli, id, flags));
 }
 
-type UpdateFlags = AdminFlags & { name?: string; publicLookup?: string };
+type UpdateFlags = AdminFlags &
+  LimitFlags & { name?: string; publicLookup?: string; defaultLimits?: boolean };
 
 async function update(cli: Cli, id: string, flags: UpdateFlags): Promise<void> {
-  const { name, publicLookup } = flags;
-  if (name === undefined && publicLookup === undefined) {
-    throw new UsageError('nothing to change: give --name or --public-lookup');
+  const { name, publicLookup, defaultLimits = false } = flags;
+  const limits = limitFields(flags);
+  const hasLimits = defaultLimits || Object.keys(limits).length > 0;
+  if (name === undefined && publicLookup === undefined && !hasLimits) {
+    throw new UsageError('nothing to change: give --name, --public-lookup or a limit');
   }
   const request = {
     id,
+    limits,
+    defaultLimits,
     ...(name !== undefined && { name }),
     ...(publicLookup !== undefined && { publicLookup: findEnumNumber(PublicLookupSchema, publicLookup) }),
   };

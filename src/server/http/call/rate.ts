@@ -18,6 +18,8 @@ export type RateLimits = {
   findOverdrawn: (principal: Principal) => RateState | undefined;
   /** The windows of the submissions bucket as last known, without counting; the write counts exactly. */
   submissionWindows: Lookup<Principal, readonly RateState[]>;
+  /** The window of the submissions bucket of the key's project that is spent as last known. */
+  findSpentCeiling: (principal: Principal) => RateState | undefined;
   /** Whether a request with this idempotency key was made before. */
   hasClaim: (principal: Principal, idempotencyKey: string) => Promise<boolean>;
 };
@@ -33,13 +35,13 @@ export async function countCall(deps: RateLimits, call: Call, nowMs: number): Pr
   if (rules.bucket !== Bucket.SUBMISSIONS) return;
   const overdrawn = deps.findOverdrawn(principal);
   if (overdrawn !== undefined) {
-    call.rateStates = [overdrawn];
+    call.rateStates = [spentReadWindow(principal, overdrawn.resetAtMs)];
     refuse(call, overdrawn, nowMs);
   }
   const { submissionWindows } = deps;
   const states = submissionWindows.known(principal) ?? (await submissionWindows.find(principal));
   call.rateStates = states;
-  const spent = states.findLast(({ remaining }) => remaining <= 0);
+  const spent = states.findLast(({ remaining }) => remaining <= 0) ?? deps.findSpentCeiling(principal);
   if (spent !== undefined) await admitReplay(deps, call, principal, { spent, nowMs });
 }
 
@@ -116,7 +118,7 @@ async function countReads(
   try {
     call.rateStates = [await deps.takeReads(principal, count)];
   } catch (error) {
-    if (isSpentWindow(error)) call.rateStates = [spentReadWindow(principal, error, nowMs)];
+    if (isSpentWindow(error)) call.rateStates = [spentReadWindow(principal, resetOf(error, nowMs))];
     throw error;
   }
 }
@@ -133,7 +135,7 @@ export async function countUnrouted(
   try {
     return await deps.takeReads(principal, 1);
   } catch (error) {
-    if (isSpentWindow(error)) return spentReadWindow(principal, error, nowMs);
+    if (isSpentWindow(error)) return spentReadWindow(principal, resetOf(error, nowMs));
     throw error;
   }
 }
@@ -143,10 +145,13 @@ export function isSpentWindow(error: unknown): error is ApiError {
   return error instanceof ApiError && error.code === ErrorCode.RATE_LIMIT_EXCEEDED;
 }
 
-/** The window of the error, for the rate-limit headers of the refusal. */
-function spentReadWindow({ readWindow }: Principal, { details }: ApiError, nowMs: number): RateState {
-  const resetAtMs = typeof details.reset === 'string' ? Date.parse(details.reset) : nowMs;
+/** The key's window for the rate-limit headers of a refusal, also of one by the window of its project. */
+function spentReadWindow({ readWindow }: Principal, resetAtMs: number): RateState {
   return { bucket: Bucket.READS, ...readWindow, remaining: 0, resetAtMs };
+}
+
+function resetOf({ details }: ApiError, nowMs: number): number {
+  return typeof details.reset === 'string' ? Date.parse(details.reset) : nowMs;
 }
 
 const BUCKET_NAMES: ReadonlyMap<Bucket, string> = new Map(

@@ -70,7 +70,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
     readers,
     trustRoots,
     explainError,
-    recordUse: submissionLimits.record,
+    submissionLimits,
   });
   const delayWrong = createWrongDelay();
   const isAdmin = adminCheck(config.secrets.adminToken, delayWrong);
@@ -84,6 +84,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
     chargeReads: readLimits.charge,
     findOverdrawn: readLimits.findOverdrawn,
     submissionWindows: submissionLimits.windows,
+    findSpentCeiling: submissionLimits.findSpentCeiling,
     hasClaim: ({ id: holder }, key) =>
       hasClaim(pool, { holder, key, retentionMs: config.idempotencyRetentionMs }),
     explainError,
@@ -115,14 +116,14 @@ type ServiceParts = {
   readers: ReturnType<typeof openReaders>;
   trustRoots: TrustRootsReader;
   explainError: ReturnType<typeof explainDatabaseErrors>;
-  recordUse: ReturnType<typeof createSubmissionLimits>['record'];
+  submissionLimits: ReturnType<typeof createSubmissionLimits>;
 };
 
 /** The services that API keys may call. */
 function publicServices(
   options: ApiOptions,
   parts: ApiParts,
-  { cursors, readers, trustRoots, explainError, recordUse }: ServiceParts,
+  { cursors, readers, trustRoots, explainError, submissionLimits }: ServiceParts,
 ): ServiceEntry[] {
   const { config, log } = options;
   const { pool, logCache, schemas, jobs } = parts;
@@ -130,7 +131,14 @@ function publicServices(
   const asApiError = (error: unknown, requestId: string) =>
     itemError(log, explainError('batchCreateAttestations', error), requestId);
   return [
-    attestationService(config, parts, { cursors, recordUse, asApiError, send, ...readers }),
+    attestationService(config, parts, {
+      cursors,
+      recordUse: submissionLimits.record,
+      findSpentCeiling: submissionLimits.findSpentCeiling,
+      asApiError,
+      send,
+      ...readers,
+    }),
     { desc: BatchService, handlers: batchHandlers({ pool, logCache, cursors, clock: Date.now }) },
     webhookService(options, { pool, cursors, send }),
     exportService(config, { pool, cursors, schemas, send }),

@@ -53,7 +53,8 @@ export function attestationService(
     findSubmission,
     bundles,
     ...shared
-  }: Pick<AttestationDeps, 'cursors' | 'recordUse' | 'asApiError' | 'send'> & SubmissionReaders,
+  }: Pick<AttestationDeps, 'cursors' | 'recordUse' | 'findSpentCeiling' | 'asApiError' | 'send'> &
+    SubmissionReaders,
 ): ServiceEntry {
   const handlers = attestationHandlers({
     ...shared,

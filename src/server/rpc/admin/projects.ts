@@ -9,6 +9,7 @@ import {
   type ProjectService,
   PublicLookup,
   PublicLookupSchema,
+  type UpdateProjectRequest,
 } from '../../../../gen/attestation/admin/v1/projects_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { enumName } from '../../../protocol/enum-names.js';
@@ -21,6 +22,7 @@ import {
   insertProject,
   listProjects,
   lockProject,
+  type ProjectLimits,
   type ProjectRow,
   updateProject,
 } from '../../store/projects/projects.js';
@@ -70,14 +72,10 @@ export function projectHandlers(deps: ProjectDeps): Handlers<typeof ProjectServi
         make: async (tx) => {
           const before = await getLockedProject(tx, request.id);
           const { id } = before;
-          const name = request.name ?? before.name;
-          const publicLookup =
-            request.publicLookup === PublicLookup.UNSPECIFIED
-              ? before.publicLookup
-              : lookupColumn(request.publicLookup);
-          const detail = changes(before, { name, publicLookup });
+          const after = updatedColumns(before, request);
+          const detail = changes(before, after);
           if (Object.keys(detail).length > 0) {
-            await updateProject(tx, { id, name, publicLookup });
+            await updateProject(tx, after);
             const action = AuditAction.PROJECT_CHANGED;
             await recordAction(deps, tx, call, { action, projectId: id, resourceId: id, detail });
           }
@@ -100,12 +98,41 @@ async function getLockedProject(tx: Sql, id: string): Promise<ProjectRow> {
   return getProject(tx, id);
 }
 
-type Settings = Pick<ProjectRow, 'name' | 'publicLookup'>;
-
-/** The changes, as the audit log shows them. */
-function changes(before: Settings, after: Settings): JsonObject {
-  const lookup = ({ publicLookup }: Settings) => enumName(PublicLookupSchema, lookupValue(publicLookup));
+/** The project's columns after the update: the request's values, and the present ones for fields it leaves out. */
+function updatedColumns(before: ProjectRow, request: UpdateProjectRequest): ProjectRow {
+  const { name, publicLookup, limits, defaultLimits } = request;
+  const limitOf = (limit: keyof ProjectLimits) => {
+    const set = limits?.[limit];
+    return set === undefined ? (defaultLimits ? null : before[limit]) : Number(set);
+  };
   return {
+    ...before,
+    name: name ?? before.name,
+    publicLookup:
+      publicLookup === PublicLookup.UNSPECIFIED ? before.publicLookup : lookupColumn(publicLookup),
+    submissionsPerSecond: limitOf('submissionsPerSecond'),
+    submissionsPerHour: limitOf('submissionsPerHour'),
+    submissionsPerDay: limitOf('submissionsPerDay'),
+    readsPerSecond: limitOf('readsPerSecond'),
+  };
+}
+
+/** The limits by their names in the audit log. */
+const LIMITS: readonly (readonly [string, keyof ProjectLimits])[] = [
+  ['submissions_per_second', 'submissionsPerSecond'],
+  ['submissions_per_hour', 'submissionsPerHour'],
+  ['submissions_per_day', 'submissionsPerDay'],
+  ['reads_per_second', 'readsPerSecond'],
+];
+
+/** The changes, as the audit log shows them; a limit of null is the default. */
+function changes(before: ProjectRow, after: ProjectRow): JsonObject {
+  const lookup = ({ publicLookup }: ProjectRow) => enumName(PublicLookupSchema, lookupValue(publicLookup));
+  const limits = LIMITS.filter(([, limit]) => before[limit] !== after[limit]).map(
+    ([name, limit]) => [name, { from: before[limit], to: after[limit] }] as const,
+  );
+  return {
+    ...Object.fromEntries(limits),
     ...(before.name !== after.name && { name: { from: before.name, to: after.name } }),
     ...(before.publicLookup !== after.publicLookup && {
       public_lookup: { from: lookup(before), to: lookup(after) },
@@ -122,11 +149,16 @@ function lookupValue(column: boolean | null): PublicLookup {
   return column ? PublicLookup.ON : PublicLookup.OFF;
 }
 
-function projectMessage({ id, name, createdAt, publicLookup }: ProjectRow): Project {
+function projectMessage({ id, name, createdAt, publicLookup, ...row }: ProjectRow): Project {
+  const limits = LIMITS.flatMap(([, limit]) => {
+    const set = row[limit];
+    return set === null ? [] : [[limit, BigInt(set)]];
+  });
   return create(ProjectSchema, {
     id,
     name,
     createdAt: timestampFromDate(createdAt),
     publicLookup: lookupValue(publicLookup),
+    ...(limits.length > 0 && { limits: Object.fromEntries(limits) }),
   });
 }

@@ -57,16 +57,46 @@ const columns = (sql: Sql) => sql`
   k.created_at AS "createdAt", k.expires_at AS "expiresAt", k.revoked_at AS "revokedAt",
   k.last_used_at AS "lastUsedAt", k.successor_id AS "successorId"`;
 
+/** A key that works, and the limits of its project: those that the operator set, or by default multiples of a key's. */
+export type UsableApiKey = ApiKeyRow & { ceiling: ApiKeyLimits };
+
+/** The default limits of a project are so many times the highest that a key of it has which works. */
+const DEFAULT_CEILING = 5;
+
 /** Finds the key with one of these keyed hashes, unless revoked or expired. */
 export async function findUsableApiKey(
   sql: Sql,
   hmacs: readonly Uint8Array[],
-): Promise<ApiKeyRow | undefined> {
-  const rows = await sql<ApiKeyRow[]>`
-    SELECT ${columns(sql)} FROM api_key k JOIN project p ON p.id = k.project_id
+): Promise<UsableApiKey | undefined> {
+  const ceiling = (limit: string) =>
+    sql`coalesce(p.${sql(limit)}, ${DEFAULT_CEILING} * highest.${sql(limit)})::bigint`;
+  const rows = await sql<(ApiKeyRow & Ceilings)[]>`
+    SELECT ${columns(sql)}, ${ceiling('submissions_per_second')} AS "ceilingSecond",
+      ${ceiling('submissions_per_hour')} AS "ceilingHour", ${ceiling('submissions_per_day')} AS "ceilingDay",
+      ${ceiling('reads_per_second')} AS "ceilingReads"
+    FROM api_key k JOIN project p ON p.id = k.project_id
+    CROSS JOIN LATERAL (
+      SELECT max(o.submissions_per_second) AS submissions_per_second, max(o.submissions_per_hour) AS submissions_per_hour,
+             max(o.submissions_per_day) AS submissions_per_day, max(o.reads_per_second) AS reads_per_second
+      FROM api_key o WHERE o.project_id = p.id AND o.revoked_at IS NULL
+        AND (o.expires_at IS NULL OR o.expires_at > clock_timestamp())
+    ) highest
     WHERE k.hmac IN ${sql(hmacs.map((hmac) => Buffer.from(hmac)))} AND k.revoked_at IS NULL
       AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())`;
-  return rows[0];
+  return rows[0] && withCeiling(rows[0]);
+}
+
+type Ceilings = Record<'ceilingSecond' | 'ceilingHour' | 'ceilingDay' | 'ceilingReads', number>;
+
+function withCeiling(found: ApiKeyRow & Ceilings): UsableApiKey {
+  const { ceilingSecond, ceilingHour, ceilingDay, ceilingReads, ...row } = found;
+  const ceiling = {
+    submissionsPerSecond: ceilingSecond,
+    submissionsPerHour: ceilingHour,
+    submissionsPerDay: ceilingDay,
+    readsPerSecond: ceilingReads,
+  };
+  return { ...row, ceiling };
 }
 
 /** Records the last use of a key, to the minute. */

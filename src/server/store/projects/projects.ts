@@ -1,13 +1,24 @@
 import type { Sql } from '../database/connect.js';
+import type { ApiKeyLimits } from './api-keys.js';
+
+/** The limits over all API keys of a project; null where they are the defaults. */
+export type ProjectLimits = { [K in keyof ApiKeyLimits]: number | null };
 
 /**
  * A project, which owns keys and submissions. `publicLookup`: whether strangers find its bundles by an artifact; null
  * as the setting PUBLIC_LOOKUP says.
  */
-export type ProjectRow = { id: string; name: string; createdAt: Date; publicLookup: boolean | null };
+export type ProjectRow = ProjectLimits & {
+  id: string;
+  name: string;
+  createdAt: Date;
+  publicLookup: boolean | null;
+};
 
-const projectColumns = (sql: Sql) =>
-  sql`id, name, created_at AS "createdAt", public_lookup AS "publicLookup"`;
+const projectColumns = (sql: Sql) => sql`
+  id, name, created_at AS "createdAt", public_lookup AS "publicLookup",
+  submissions_per_second AS "submissionsPerSecond", submissions_per_hour AS "submissionsPerHour",
+  submissions_per_day AS "submissionsPerDay", reads_per_second AS "readsPerSecond"`;
 
 /** Inserts a project. */
 export async function insertProject(sql: Sql, project: { id: string; name: string }): Promise<void> {
@@ -41,10 +52,11 @@ export async function lockProject(tx: Sql, id: string): Promise<void> {
   await tx`SELECT FROM project WHERE id = ${id} FOR NO KEY UPDATE`;
 }
 
-/** Changes a project's name and settings. */
-export async function updateProject(
-  sql: Sql,
-  { id, name, publicLookup }: Pick<ProjectRow, 'id' | 'name' | 'publicLookup'>,
-): Promise<void> {
-  await sql`UPDATE project SET name = ${name}, public_lookup = ${publicLookup} WHERE id = ${id}`;
+/** Changes a project's name, settings and limits. */
+export async function updateProject(sql: Sql, project: Omit<ProjectRow, 'createdAt'>): Promise<void> {
+  await sql`
+    UPDATE project SET name = ${project.name}, public_lookup = ${project.publicLookup},
+      submissions_per_second = ${project.submissionsPerSecond}, submissions_per_hour = ${project.submissionsPerHour},
+      submissions_per_day = ${project.submissionsPerDay}, reads_per_second = ${project.readsPerSecond}
+    WHERE id = ${project.id}`;
 }

@@ -1,19 +1,28 @@
 import type { WindowUse } from '../../core/rate-window.js';
 import type { Sql } from '../database/connect.js';
 
-/** Granted tokens, the use of the windows afterwards, and the rest of the current second. */
-export type Grant = WindowUse & { granted: number; leftMs: number };
+/**
+ * Granted tokens, the use of the key's windows afterwards, and the rest of the current second. `projectSecond`: the reads of
+ * the project in this second; null without a limit of it.
+ */
+export type Grant = WindowUse & { granted: number; leftMs: number; projectSecond: number | null };
 
-/** Takes up to `wanted` tokens of a key's bucket, as many as its window has room for. */
-export async function takeTokens(
-  sql: Sql,
-  request: { apiKeyId: string; bucket: number; wanted: number; perSecond: number },
-): Promise<Grant> {
+/** A key, and how many reads it and its project may make in a second; undefined: the project's are not limited. */
+type Reader = {
+  apiKeyId: string;
+  projectId: string;
+  perSecond: number;
+  projectPerSecond: number | undefined;
+};
+
+/** Takes up to `wanted` reads, as many as the windows of the key and of its project have room for. */
+export async function takeReadTokens(sql: Sql, wanted: number, reader: Reader): Promise<Grant> {
+  const { apiKeyId, projectId, perSecond, projectPerSecond = null } = reader;
   const [row] = await sql<Grant[]>`
-    SELECT granted, left_ms AS "leftMs", second, n_second AS "nSecond", n_hour AS "nHour", n_day AS "nDay"
-    FROM take_tokens(${request.apiKeyId}, ${request.bucket}::smallint, ${request.wanted}::bigint,
-                     ${request.perSecond}::bigint, NULL, NULL)`;
-  if (row === undefined) throw new Error('take_tokens returned no row');
+    SELECT granted, left_ms AS "leftMs", (use).second, (use).n_second AS "nSecond", (use).n_hour AS "nHour",
+           (use).n_day AS "nDay", project_second AS "projectSecond"
+    FROM take_read_tokens(${apiKeyId}, ${projectId}, ${wanted}::bigint, ${perSecond}::bigint, ${projectPerSecond}::bigint)`;
+  if (row === undefined) throw new Error('take_read_tokens returned no row');
   return row;
 }
 

@@ -19,8 +19,12 @@ export type NewSubmission = {
   signature: string;
   leafHash: string;
   idempotency: { key: string; requestHash: string } | undefined;
-  limits: { perSecond: number; perHour: number; perDay: number };
+  limits: SubmissionLimits;
+  /** The limits of the project, over all its API keys; undefined: none. */
+  ceiling?: SubmissionLimits | undefined;
 };
+
+type SubmissionLimits = { perSecond: number; perHour: number; perDay: number };
 
 /** The outcome of a row: the SQL type `submission_outcome`. */
 export const SubmissionOutcome = {
@@ -32,14 +36,15 @@ export const SubmissionOutcome = {
 } as const;
 
 /**
- * The result of one row. `resourceId` is the id of the stored or replayed submission. `use` is undefined if the row was
- * not counted; rows of one API key share it.
+ * The result of one row. `resourceId` is the id of the stored or replayed submission. `use`, of the API key, is undefined
+ * if the row was not counted, and `projectUse` if its project has no ceiling; rows of one key or project share them.
  */
 export type SequencedRow = {
   outcome: (typeof SubmissionOutcome)[keyof typeof SubmissionOutcome];
   resourceId: string | null;
   logIndex: number | null;
   use: WindowUse | undefined;
+  projectUse?: WindowUse | undefined;
 };
 
 /** SQLSTATE raised when the log is frozen. */
@@ -78,13 +83,17 @@ export async function sequenceSubmissions(
   retentionMs: number,
 ): Promise<SequencedRow[]> {
   const { keys, keyOf } = collectKeys(rows);
-  const parameters = [logId, isRetry, retentionMs, ...keyArrays(keys), ...rowArrays(rows, keyOf)];
+  const ceilings = collectCeilings(keys);
+  const counted = [...keys, ...ceilings.values()];
+  const parameters = [logId, isRetry, retentionMs, ...keyArrays(counted), ...rowArrays(rows, keyOf)];
   const [result] = await pool.unsafe<Appended[]>(CALL, parameters, { prepare: true });
   if (result === undefined) throw new Error('append_submissions returned nothing');
-  return readResults(rows, keyOf, result);
+  const places = new Map([...ceilings.keys()].map((projectId, n) => [projectId, keys.length + n]));
+  const projectOf = keys.map(({ projectId }) => places.get(projectId));
+  return readResults(rows, { keyOf, projectOf }, result);
 }
 
-type Key = Pick<NewSubmission, 'apiKeyId' | 'projectId' | 'limits'>;
+type Key = Pick<NewSubmission, 'apiKeyId' | 'projectId' | 'limits' | 'ceiling'>;
 
 /** The API keys of the rows, each once with the lowest of its limits, and the place of each row's key among them. */
 function collectKeys(rows: readonly NewSubmission[]): { keys: Key[]; keyOf: number[] } {
@@ -103,7 +112,19 @@ function collectKeys(rows: readonly NewSubmission[]): { keys: Key[]; keyOf: numb
   return { keys, keyOf };
 }
 
-function lowest(a: NewSubmission['limits'], b: NewSubmission['limits']): NewSubmission['limits'] {
+/** The projects of the keys that have a ceiling, each once with the lowest that a key knows of, counted as keys are. */
+function collectCeilings(keys: readonly Key[]): Map<string, Key> {
+  const ceilings = new Map<string, Key>();
+  for (const { projectId, ceiling } of keys) {
+    if (ceiling === undefined) continue;
+    const known = ceilings.get(projectId);
+    const limits = known === undefined ? ceiling : lowest(known.limits, ceiling);
+    ceilings.set(projectId, { apiKeyId: projectId, projectId, limits });
+  }
+  return ceilings;
+}
+
+function lowest(a: SubmissionLimits, b: SubmissionLimits): SubmissionLimits {
   return {
     perSecond: Math.min(a.perSecond, b.perSecond),
     perHour: Math.min(a.perHour, b.perHour),
@@ -162,18 +183,22 @@ function quote(text: string): string {
 
 function readResults(
   rows: readonly NewSubmission[],
-  keyOf: readonly number[],
+  { keyOf, projectOf }: { keyOf: readonly number[]; projectOf: readonly (number | undefined)[] },
   { first_index: firstIndex, use, outcome, resource_id: resourceId, log_index: logIndex }: Appended,
 ): SequencedRow[] {
   const uses = use.map(toWindowUse);
   return rows.map((row, i) => {
-    const used = uses[keyOf[i] as number];
+    const key = keyOf[i] as number;
+    const used = uses[key];
+    const project = projectOf[key];
+    const projectUse = project === undefined ? undefined : uses[project];
     if (outcome === null)
       return {
         outcome: SubmissionOutcome.STORED,
         resourceId: row.id,
         logIndex: (firstIndex as number) + i,
         use: used,
+        projectUse,
       };
     const decided = outcome[i] ?? null;
     const isCounted = decided === null || decided === SubmissionOutcome.LIMITED;
@@ -182,6 +207,7 @@ function readResults(
       resourceId: resourceId?.[i] ?? null,
       logIndex: logIndex?.[i] ?? null,
       use: isCounted ? used : undefined,
+      projectUse: isCounted ? projectUse : undefined,
     };
   });
 }

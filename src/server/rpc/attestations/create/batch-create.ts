@@ -191,7 +191,7 @@ async function storeRows(
     if (result.outcome === SubmissionOutcome.STORED)
       results[index] = created(item, storedView(rows[i] as NewSubmission, result));
     else if (result.outcome === SubmissionOutcome.LIMITED)
-      results[index] = { error: windowSpent(deps, call) };
+      results[index] = { error: windowSpent(deps, call, result.projectUse) };
     else if (result.outcome === SubmissionOutcome.REPLAYED) replays.push({ item, id: result.resourceId });
     else reused.push(item);
   }

@@ -10,6 +10,7 @@ import type { RandomSource } from '../../../core/random.js';
 import {
   type RateState,
   rateLimitExceeded,
+  spentCeiling,
   tightestWindow,
   type WindowUse,
 } from '../../../core/rate-window.js';
@@ -71,7 +72,9 @@ export type CreateDeps = {
    * Records what the write has counted, so that later requests are rejected before their body is read. Returns the
    * windows after it.
    */
-  recordUse: (principal: Principal, use: WindowUse) => readonly RateState[];
+  recordUse: (principal: Principal, use: WindowUse, projectUse?: WindowUse) => readonly RateState[];
+  /** The window of the project that is spent as last recorded. */
+  findSpentCeiling: (principal: Principal) => RateState | undefined;
 };
 
 /** Longer metadata takes more than a millisecond to validate if it is invalid throughout. */
@@ -118,7 +121,7 @@ export function createAttestation(
       case SubmissionOutcome.REPLAYED:
         return replay(deps, result.resourceId, call, checked);
       case SubmissionOutcome.LIMITED:
-        throw windowSpent(deps, call);
+        throw windowSpent(deps, call, result.projectUse);
       default: {
         // The write compares only the hash under the newest secret key.
         const earlier = await findEarlierRequest(deps.idempotency, call, request);
@@ -143,16 +146,31 @@ async function replayOnly(
   return replay(deps, earlier.resourceId, call, { metadata: canonical, departures });
 }
 
-/** The error of a submission beyond a window of the call. */
-export function windowSpent({ clock }: Pick<CreateDeps, 'clock'>, { rateStates }: Call): ApiError {
-  const spent = tightestWindow(rateStates);
+/** The error of a submission beyond a window of the call, or of the project, by what the write has counted of it. */
+export function windowSpent(
+  { clock, findSpentCeiling }: Pick<CreateDeps, 'clock' | 'findSpentCeiling'>,
+  call: Call,
+  projectUse?: WindowUse,
+): ApiError {
+  const principal = getPrincipal(call);
+  const tightest = tightestWindow(call.rateStates);
+  const ofProject = () =>
+    projectUse === undefined
+      ? findSpentCeiling(principal)
+      : spentCeiling(principal, projectUse, projectUse.second);
+  const spent = tightest !== undefined && tightest.remaining <= 0 ? tightest : (ofProject() ?? tightest);
   if (spent === undefined) throw new Error('no window is known of a submission over the limit');
   return rateLimitExceeded(spent, clock());
 }
 
 /** Records what a write has counted, for the response's headers and for later requests. */
-export function recordUse(deps: CreateDeps, principal: Principal, call: Call, { use }: SequencedRow): void {
-  if (use !== undefined) call.rateStates = deps.recordUse(principal, use);
+export function recordUse(
+  deps: CreateDeps,
+  principal: Principal,
+  call: Call,
+  { use, projectUse }: SequencedRow,
+): void {
+  if (use !== undefined) call.rateStates = deps.recordUse(principal, use, projectUse);
 }
 
 async function replay(

@@ -99,7 +99,9 @@ type StatedSubmission = Omit<CheckedSubmission, 'departures'> & {
 };
 
 /** Who submits, as statements and rows name it. */
-type Submitter = Pick<NewSubmission, 'projectId' | 'apiKeyId' | 'limits'> & { environment: EnvironmentName };
+type Submitter = Pick<NewSubmission, 'projectId' | 'apiKeyId' | 'limits' | 'ceiling'> & {
+  environment: EnvironmentName;
+};
 
 const submitters = new WeakMap<Principal, Submitter>();
 
@@ -107,13 +109,20 @@ const submitters = new WeakMap<Principal, Submitter>();
 export function submitterOf(principal: Principal): Submitter {
   const known = submitters.get(principal);
   if (known !== undefined) return known;
-  const { id: apiKeyId, projectId, submissionWindows } = principal;
-  const [second, hour, day] = submissionWindows;
-  const limit = (window: typeof second) => window?.limit ?? 0;
-  const limits = { perSecond: limit(second), perHour: limit(hour), perDay: limit(day) };
-  const submitter = { projectId, apiKeyId, limits, environment: environmentName(principal.environment) };
+  const { id: apiKeyId, projectId, submissionWindows, ceiling } = principal;
+  const submitter = {
+    projectId,
+    apiKeyId,
+    limits: limitsOf(submissionWindows),
+    ceiling: ceiling && limitsOf(ceiling.submissionWindows),
+    environment: environmentName(principal.environment),
+  };
   submitters.set(principal, submitter);
   return submitter;
+}
+
+function limitsOf([second, hour, day]: Principal['submissionWindows']): NewSubmission['limits'] {
+  return { perSecond: second?.limit ?? 0, perHour: hour?.limit ?? 0, perDay: day?.limit ?? 0 };
 }
 
 /** Gives a submission id, time and salt, and makes its statement. */
@@ -154,7 +163,7 @@ export function newSubmission(
   stated: StatedSubmission,
   { signature, leafHash }: SignedStatement,
   keyId: number,
-  { projectId, apiKeyId, limits }: Submitter,
+  { projectId, apiKeyId, limits, ceiling }: Submitter,
   idempotency: NewSubmission['idempotency'],
 ): NewSubmission {
   return {
@@ -173,6 +182,7 @@ export function newSubmission(
     leafHash,
     idempotency,
     limits,
+    ceiling,
   };
 }
 
