@@ -139,7 +139,9 @@ export async function findEarlierRequest(
 ): Promise<EarlierClaim | undefined> {
   const { idempotencyKey } = call;
   if (idempotencyKey === undefined) return undefined;
-  return findClaim(deps.pool, claimOf(deps, call, idempotencyKey, request));
+  const claim = claimOf(deps, call, idempotencyKey, request);
+  // A transaction, so that the wait for its commit ends when the standby is away.
+  return deps.pool.begin((tx) => findClaim(tx, claim));
 }
 
 /** A request of a batch: its idempotency key, and its hashes under every secret key, the newest first. */
@@ -152,7 +154,7 @@ export async function findEarlierRequests(
   requests: readonly KeyedRequest[],
 ): Promise<Map<KeyedRequest, EarlierClaim>> {
   const holder = holderOf(call);
-  return findClaims(pool, { holder, retentionMs }, requests);
+  return pool.begin((tx) => findClaims(tx, { holder, retentionMs }, requests));
 }
 
 /**

@@ -33,11 +33,16 @@ const worker = await installation.startWorker();
 
 type Timed = { status: number; text: string; headers: Headers; ms: number };
 
-async function call(method: string, path: string, body?: object, base = api.baseUrl): Promise<Timed> {
+async function call(
+  method: string,
+  path: string,
+  body?: object,
+  { base = api.baseUrl, headers = {} }: { base?: string; headers?: Record<string, string> } = {},
+): Promise<Timed> {
   const startedMs = performance.now();
   const answer = await fetch(base + path, {
     method,
-    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', ...headers },
     ...(body && { body: JSON.stringify(body) }),
   });
   const text = await answer.text();
@@ -49,12 +54,20 @@ const purl = { schema: 'purl', purl: 'pkg:npm/a-test@1.0.0' };
 const artifact = () => ({ sha256: newCreation().artifactSha256 });
 const create = (more: object = {}) =>
   call('POST', '/v1/attestations', { artifact: artifact(), metadata: purl, ...more });
+const spentKey = await makeUnlimitedKey(pool, undefined, { perHour: 1 });
+const replayed = { artifact: artifact(), metadata: purl };
+const replay = () =>
+  call('POST', '/v1/attestations', replayed, {
+    headers: { authorization: `Bearer ${spentKey}`, 'idempotency-key': 'once' },
+  });
 const idOf = ({ status, text }: Timed): string => {
   if (status !== 201) throw new Error(`not created: ${text}`);
   return JSON.parse(text).id;
 };
 
 const id = idOf(await create());
+idOf(await replay());
+idOf(await replay());
 const redacted = idOf(await create());
 const invalid = idOf(await create({ metadata: { schema: 'purl' }, validation: 'lenient' }));
 await call('DELETE', `/v1/attestations/${redacted}`);
@@ -72,6 +85,7 @@ const WRITES: Record<string, () => Promise<Timed>> = {
   'batch create': () =>
     call('POST', '/v1/attestations:batch', { items: [{ artifact: artifact(), metadata: purl }] }),
   redaction: () => call('DELETE', `/v1/attestations/${id}`),
+  'replay beyond the rate limit': () => replay(),
   'redaction of what is redacted': () => call('DELETE', `/v1/attestations/${redacted}`),
   correction: () => call('PATCH', `/v1/attestations/${invalid}`, { metadata: purl }),
 };
@@ -120,7 +134,7 @@ async function assertRefused(t: Test, withinMs: number, reasons: readonly RegExp
 }
 
 async function readiness(opsUrl: string): Promise<string> {
-  return (await call('GET', '/readyz', undefined, opsUrl)).text;
+  return (await call('GET', '/readyz', undefined, { base: opsUrl })).text;
 }
 
 t.test('when it is back everything goes on', async (t) => {
@@ -133,7 +147,7 @@ t.test('when it is back everything goes on', async (t) => {
   }
   await untilWitnessed(pool);
   await until('it is ready', async () => {
-    const { status, text } = await call('GET', '/readyz', undefined, api.opsUrl);
+    const { status, text } = await call('GET', '/readyz', undefined, { base: api.opsUrl });
     return status === 200 && !SAYS_SO.test(text);
   });
 });
