@@ -119,20 +119,18 @@ export function findRetryDelayMs(
 ): number | undefined {
   const { retryable, retryAfterMs = 0 } = error;
   if (!retryable || retryAfterMs > MAX_RETRY_AFTER_MS) return undefined;
-  const waitMs = findWindowDelayMs(error, now()) ?? retryAfterMs;
+  // Once only: where the clocks differ, it comes too early.
+  const waitMs = (attempt === 0 ? findWindowDelayMs(error, now()) : undefined) ?? retryAfterMs;
   // Full jitter: callers rejected together must not retry together.
   return waitMs + random() * Math.min(FIRST_DELAY_MS * 2 ** attempt, MAX_DELAY_MS);
 }
 
-/**
- * Until the rate window that the error names starts, which is nearer than `Retry-After` in whole seconds. Undefined of
- * other errors, and if the clocks differ by more than the window is away.
- */
+/** Until the rate window that the error names starts, which is nearer than `Retry-After`; undefined of other errors. */
 function findWindowDelayMs(
   { errorCode, details, retryAfterMs = 0 }: AttestationError,
   nowMs: number,
 ): number | undefined {
   if (errorCode !== ErrorCode.RATE_LIMIT_EXCEEDED || typeof details.reset !== 'string') return undefined;
-  const delayMs = Date.parse(details.reset) - nowMs;
-  return delayMs > 0 && delayMs <= retryAfterMs ? delayMs : undefined;
+  const delayMs = Math.max(0, Date.parse(details.reset) - nowMs);
+  return delayMs <= retryAfterMs ? delayMs : undefined;
 }

@@ -92,7 +92,9 @@ async function submitChunk(
   const outcomes: (Outcome | undefined)[] = [];
   let open = [...chunk.keys()];
   let most = open.length;
-  for (let attempt = 0; open.length > 0 && !stop?.aborted; attempt++) {
+  /** Calls in a row of which no item succeeded. */
+  let failures = 0;
+  while (open.length > 0 && !stop?.aborted) {
     const sent = open.slice(0, most);
     const results = await callOnce(
       caller,
@@ -101,13 +103,14 @@ async function submitChunk(
     );
     for (const [i, place] of sent.entries()) outcomes[place] = results[i] as Outcome;
     const failed = sent.filter((place) => outcomes[place]?.error?.retryable);
-    if (failed.length < sent.length) attempt = 0;
+    failures = failed.length < sent.length ? 0 : failures + 1;
     most = nextCount(most, results);
     const unsent = open.slice(sent.length);
     open = [...failed, ...unsent];
     const errors = failed.map((place) => outcomes[place]?.error as AttestationError);
     const [error] = errors;
-    const delayMs = attempt < caller.maxRetries ? longestDelayMs(caller, errors, attempt) : undefined;
+    const mayRepeat = caller.maxRetries > 0 && failures <= caller.maxRetries;
+    const delayMs = mayRepeat ? longestDelayMs(caller, errors, Math.max(0, failures - 1)) : undefined;
     if (error !== undefined && delayMs === undefined) {
       for (const place of unsent) outcomes[place] = { error };
       onResults?.(sent.length + unsent.length);

@@ -244,13 +244,14 @@ t.test('after a rate limit the client waits for the window that the answer names
   t.equal((seconds.at(-1) ?? 0) - (seconds[0] ?? 0), 9, 'and none is left out');
 });
 
-t.test('where the clocks differ it waits as long as Retry-After says', async (t) => {
+t.test('a window that is over by this clock is tried at once, then as Retry-After says', async (t) => {
   const reset = new Date('2020-01-01').toISOString();
   const limited = await serve(t, (_, call) =>
-    call === 1 ? { code: 'rate_limit.exceeded', retryAfter: 3, details: { reset } } : 'created',
+    call <= 2 ? { code: 'rate_limit.exceeded', retryAfter: 3, details: { reset } } : 'created',
   );
   await submit(limited.client, items(1));
-  t.ok((limited.pauses[0] ?? 0) >= 3_000);
+  const [first = 0, second = 0] = limited.pauses;
+  t.ok(first < 1_000 && second >= 3_000, `${first} and ${second} ms`);
 });
 
 t.test('once it is to stop, no call is made, and what has a result is yielded', async (t) => {
