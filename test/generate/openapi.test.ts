@@ -1,5 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { type DescMethod, fromBinary, getExtension, type JsonObject, setExtension } from '@bufbuild/protobuf';
+import {
+  type DescMethod,
+  fromBinary,
+  getExtension,
+  type JsonObject,
+  type JsonValue,
+  setExtension,
+} from '@bufbuild/protobuf';
 import {
   type FieldDescriptorProto,
   type FileDescriptorSet,
@@ -108,6 +115,19 @@ t.test('a file of bytes is one, for generators', async (t) => {
     const { get } = paths[`/v1/attestations/{id}/bundle.${ending}`] as JsonObject;
     t.match(get, { responses: { 200: { content: { [type]: { schema } } } } }, ending);
   }
+});
+
+t.test('a constant and an enum have a type, without which generators know none', async (t) => {
+  const untyped: string[] = [];
+  const visit = (value: JsonValue, pointer: string): void => {
+    if (typeof value !== 'object' || value === null) return;
+    const { const: constant, enum: values, type } = value as JsonObject;
+    const isText = typeof constant === 'string' || Array.isArray(values);
+    if (isText && type !== 'string') untyped.push(pointer);
+    for (const [name, member] of Object.entries(value)) visit(member, `${pointer}/${name}`);
+  };
+  visit(published, '');
+  t.strictSame(untyped, []);
 });
 
 t.test('no component has a name that generators give to what an operation returns', async (t) => {

@@ -25,7 +25,7 @@ export function errorSchemaRef(
     rules.details === ''
       ? { type: 'object', maxProperties: 0 }
       : messageRef(components, getMessage(registry, rules.details), 'response');
-  const narrowed = { code: { const: rules.code }, details };
+  const narrowed = { code: { type: 'string', const: rules.code }, details };
   const members = envelope.fields.map((field) => [field.name, errorMember(components, field, narrowed)]);
   components.schemas.set(name, {
     ...messageSchema(components, envelope, 'response', []),

@@ -54,12 +54,12 @@ const HEADERS: Readonly<Record<string, Header>> = {
   'www-authenticate': {
     required: true,
     description: 'The scheme of the credentials that are wanted.',
-    schema: { const: 'Bearer' },
+    schema: { type: 'string', const: 'Bearer' },
     example: 'Bearer',
   },
   'idempotent-replayed': {
     description: 'There when the answer is that of an earlier request with the same idempotency key.',
-    schema: { const: 'true' },
+    schema: { type: 'string', const: 'true' },
     example: 'true',
   },
   etag: {
@@ -72,7 +72,7 @@ const HEADERS: Readonly<Record<string, Header>> = {
     required: true,
     description:
       'Whether the answer may be kept: `no-store`, or, where it has an entity tag, by the caller alone, who asks again with it.',
-    schema: { enum: ['no-store', 'private, no-cache'] },
+    schema: { type: 'string', enum: ['no-store', 'private, no-cache'] },
     example: 'no-store',
   },
   'content-disposition': {

@@ -80,7 +80,10 @@ function event(
   const name = getOption(value, spelling);
   const held = getMessage(registry, getOption(value, eventData));
   const schemaName = `${pascal(name)}Event`;
-  const narrowed = { [type.name]: { const: name }, [data.name]: messageRef(components, held, 'response') };
+  const narrowed = {
+    [type.name]: { type: 'string', const: name },
+    [data.name]: messageRef(components, held, 'response'),
+  };
   const whole = messageSchema(components, body, 'response', body.fields);
   components.schemas.set(schemaName, { ...narrow(whole, narrowed), description: commentOf(value) });
   const example = {
