@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkClient, checkPastedLines, checkPublicLog, checkTimestamps } from './checks.js';
+import { checkGeneratedClients } from './clients/check.js';
 import { checkConformance } from './conformance/check.js';
 import { checkEvidence } from './evidence-checks.js';
 import { checkHttp2 } from './http2-checks.js';
@@ -28,7 +29,9 @@ try {
 }
 
 async function interop({ installOnly, keep }: Options): Promise<void> {
-  console.log('npm run interop needs Go, jq and openssl, and installs foreign tools into .interop/ (--help)');
+  console.log(
+    'npm run interop needs Go, Java, jq and openssl, and installs foreign tools into .interop/ (--help)',
+  );
   await checkPrerequisites();
   await installTools(console.log);
   if (installOnly) return;
@@ -56,6 +59,7 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkTimestamps,
       checkPublicLog,
       checkClient,
+      checkGeneratedClients,
       checkRpcs,
       checkConformance,
       checkHttp2,

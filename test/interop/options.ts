@@ -4,18 +4,20 @@ export const HELP = `npm run interop -- [options]
 
 Gives what this service makes to programs that were not written for it: the lines of docs/verifying.md
 (openssl, jq, cosign), sigstore-go, Sigstore's timestamp-authority, Tessera's client and fsck, a gRPC client in Go that
-buf and protoc-gen-go make with the buf.gen.yaml of docs/sdks.md, a table of tampered bundles, Connect's conformance
-cases for a server of test/interop on the service's path for RPCs (those that fail are in
-test/interop/conformance/known-failing.txt, each with its reason), for exports the
-S3-compatible store versitygw, for C2SP witnesses litewitness and torchwood, for COSE receipts scitt-cose, for OpenTimestamps ots, and for EVM witnesses
-cast. Sigstore's timestamp-authority is a witness of the service. Starts its own services. Prints a table; ends with 1 if any
-program does other than it should.
+buf and protoc-gen-go make with the buf.gen.yaml of docs/sdks.md, REST clients that openapi-generator (Python, Java, Go,
+TypeScript), openapi-python-client, oapi-codegen and hey-api make of the OpenAPI document, a table of tampered bundles,
+Connect's conformance cases for a server of test/interop on the service's path for RPCs (those that fail are in
+test/interop/conformance/known-failing.txt, each with its reason), for exports the S3-compatible store versitygw, for
+C2SP witnesses litewitness and torchwood, for COSE receipts scitt-cose, for OpenTimestamps ots, and for EVM witnesses
+cast. Sigstore's timestamp-authority is a witness of the service. Starts its own services. Prints a table; ends with 1
+if any program does other than it should. A check that throws has one row, and the others run.
 
-Needs Go 1.25.8 or newer, Python 3.11 with venv, jq, curl, openssl and ssh on the PATH. Installs, through the Go
-module proxy, cosign, litewitness, grpcurl, connectconformance, versitygw, protoc-gen-go, protoc-gen-go-grpc and the programs of
-test/interop/go into .interop/ of this checkout, which git ignores; modules go into Go's own cache. Installs scitt-cose
-and opentimestamps-client from PyPI and cast from npm there as well. The first run takes some minutes and 1.5 GB, the next
-ones a minute.
+Needs Go 1.25.8 or newer, Python 3.11 with venv, a JDK of 11 or newer with Maven, jq, curl, openssl and ssh on the PATH.
+Installs, through the Go module proxy, cosign, litewitness, grpcurl, connectconformance, h2spec, versitygw, oapi-codegen,
+protoc-gen-go, protoc-gen-go-grpc and the programs of test/interop/go into .interop/ of this checkout, which git ignores;
+modules go into Go's own cache. Installs scitt-cose, opentimestamps-client and openapi-python-client from PyPI, cast and
+hey-api from npm, and openapi-generator from Maven Central there as well; what Java clients need goes into Maven's own
+cache. The first run takes some minutes and 2 GB, the next ones some minutes.
 
   --install    only install
   --keep       keep the folder with the bundles, and say where it is`;

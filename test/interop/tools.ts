@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PROGRAM } from '../support/calling/run-cli.js';
 import { codeBlocks } from '../support/source/pages.js';
+import { CLIENT_PACKAGES, installGenerators, OAPI_CODEGEN } from './clients/install.js';
 import { run, runOrThrow, type Said } from './command.js';
 
 /** This checkout. */
@@ -32,6 +33,7 @@ const INSTALLED = [
   },
   { name: 'h2spec', path: 'github.com/summerwind/h2spec/cmd/h2spec', version: 'v2.2.1+incompatible' },
   { name: 'versitygw', path: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' },
+  OAPI_CODEGEN,
 ];
 /** Where programs of PyPI and of npm are. */
 export const PYTHON = join(FOLDER, 'python');
@@ -64,6 +66,8 @@ export async function checkPrerequisites(): Promise<void> {
     ['openssl', 'version'],
     ['bash', '--version'],
     ['ssh', '-V'],
+    ['javac', '-version'],
+    ['mvn', '-version'],
   ] as const) {
     const found = await run(command, [flag]).catch(() => undefined);
     if (found?.code !== 0) throw new Error(`npm run interop needs ${command}, which is not on the PATH`);
@@ -87,18 +91,19 @@ export async function installTools(say: (text: string) => void): Promise<void> {
   }
   await installPython();
   await installCast();
+  for (const [name, line] of Object.entries(await installGenerators(FOLDER, NPM)))
+    await writeScript(name, line);
   say('building the programs of test/interop/go into .interop/bin');
   await rm(MODULE, { recursive: true, force: true });
   await cp(join(CHECKOUT, 'test/interop/go'), MODULE, { recursive: true });
   await runOrThrow('go', ['install', 'tool'], { cwd: MODULE, env: { GOBIN: BIN } });
   await build(PROGRAMS);
-  const shim = `#!/bin/sh\nexec "${process.execPath}" ${PROGRAM.map((part) => `"${part}"`).join(' ')} "$@"\n`;
-  await writeFile(tool('attest'), shim);
-  await chmod(tool('attest'), 0o755);
+  const program = PROGRAM.map((part) => `"${part}"`).join(' ');
+  await writeScript('attest', `exec "${process.execPath}" ${program} "$@"`);
 }
 
 /** Into an environment of their own. */
-const PYTHON_PACKAGES = ['scitt-cose==0.5.0', 'opentimestamps-client==0.7.2'];
+const PYTHON_PACKAGES = ['scitt-cose==0.5.0', 'opentimestamps-client==0.7.2', ...CLIENT_PACKAGES];
 
 async function installPython(): Promise<void> {
   const installed = await run(join(PYTHON, 'bin/pip'), ['freeze']).catch(() => undefined);
@@ -107,6 +112,7 @@ async function installPython(): Promise<void> {
     await runOrThrow(join(PYTHON, 'bin/pip'), ['install', '--quiet', ...PYTHON_PACKAGES]);
   }
   await writeShim('ots', join(PYTHON, 'bin/ots'));
+  await writeShim('openapi-python-client', join(PYTHON, 'bin/openapi-python-client'));
 }
 
 /** Foundry's cast, of the version of its anvil. */
@@ -121,8 +127,12 @@ async function installCast(): Promise<void> {
   await writeShim('cast', file);
 }
 
-async function writeShim(name: string, program: string): Promise<void> {
-  await writeFile(tool(name), `#!/bin/sh\nexec "${program}" "$@"\n`);
+function writeShim(name: string, program: string): Promise<void> {
+  return writeScript(name, `exec "${program}" "$@"`);
+}
+
+async function writeScript(name: string, line: string): Promise<void> {
+  await writeFile(tool(name), `#!/bin/sh\n${line}\n`);
   await chmod(tool(name), 0o755);
 }
 

@@ -1,0 +1,3 @@
+module example.com/your/module
+
+go 1.25.8
