@@ -118,14 +118,19 @@ t.test("Google Cloud Build's empty byproducts are accepted with a warning", asyn
   t.strictSame(problemsOf(changed(provenance, BYPRODUCTS, [null])), [`${BYPRODUCTS}/0 must be an object`]);
 });
 
-t.test("BuildKit's empty id of the builder is accepted with a warning; a missing one is a problem", async (t) => {
-  const what = 'runDetails.builder.id is empty, as BuildKit leaves it: it does not say who built';
-  t.strictSame(problemsOf(changed(provenance, BUILDER, '')), []);
-  t.strictSame(departuresOf(changed(provenance, BUILDER, '')), [what, `${BUILDER} is empty`]);
-  t.strictSame(problemsOf(changed(provenance, BUILDER, null)), [`${BUILDER} must be a string`]);
-  t.strictSame(problemsOf(changed(provenance, BUILDER)), [`${BUILDER} is required`]);
-  t.strictSame(problemsOf(changed(provenance, BUILDER, 'BuildKit')), [`${BUILDER} must be an absolute URI`]);
-});
+t.test(
+  "BuildKit's empty id of the builder is accepted with a warning; a missing one is a problem",
+  async (t) => {
+    const what = 'runDetails.builder.id is empty, as BuildKit leaves it: it does not say who built';
+    t.strictSame(problemsOf(changed(provenance, BUILDER, '')), []);
+    t.strictSame(departuresOf(changed(provenance, BUILDER, '')), [what, `${BUILDER} is empty`]);
+    t.strictSame(problemsOf(changed(provenance, BUILDER, null)), [`${BUILDER} must be a string`]);
+    t.strictSame(problemsOf(changed(provenance, BUILDER)), [`${BUILDER} is required`]);
+    t.strictSame(problemsOf(changed(provenance, BUILDER, 'BuildKit')), [
+      `${BUILDER} must be an absolute URI`,
+    ]);
+  },
+);
 
 t.test('beside what is accepted every other violation stays a problem', async (t) => {
   const metadata = changed(
