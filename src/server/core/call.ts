@@ -14,6 +14,8 @@ export type Call = {
   readonly rules: MethodRules;
   /** `req_` and a ULID; also in the response's `X-Request-Id`. */
   readonly requestId: string;
+  /** When the request arrived, monotonic milliseconds. */
+  readonly startedMs: number;
   /** A request header or gRPC metadata value, by its lower-case name. */
   readonly header: (name: string) => string | undefined;
   /** Aborted if the client disconnects or the deadline passes. Created on first use. */

@@ -20,8 +20,11 @@ import {
 export type Sequencer = {
   /** Counts rows that are being signed; a negative number counts those that were signed or failed. */
   expect(rows: number): void;
-  /** Resolves once the row is durable or is a replay. Rejects with the error for the caller. */
-  add(row: NewSubmission): Promise<SequencedRow>;
+  /**
+   * Resolves once the row is durable or is a replay. Rejects with the error for the caller, at the latest when the patience
+   * since `arrivedMs` is over; by default since now.
+   */
+  add(row: NewSubmission, arrivedMs?: number): Promise<SequencedRow>;
   /** The same for many rows: the result of each, or the error for its caller, in their order. */
   addMany(rows: readonly NewSubmission[]): Promise<(SequencedRow | Error)[]>;
   /** The number of rows in the queue. */
@@ -49,12 +52,14 @@ const MANY_ROWS = 8;
 export function createSequencer(deps: SequencerDeps): Sequencer {
   const queue: QueuedRow[] = [];
   const calls = createCalls(deps, queue);
-  const add: Sequencer['add'] = (row) => {
+  const add: Sequencer['add'] = (row, arrivedMs = deps.clock()) => {
     if (calls.waiting() >= deps.limits.maxQueuedRows)
       return Promise.reject(unavailable('too many submissions are waiting to be written', 1));
+    const queuedMs = deps.clock();
+    const deadline = arrivedMs + deps.patienceMs;
     const bytes = row.metadata.length + (row.metadataErrors?.length ?? 0) + ROW_OVERHEAD_BYTES;
-    const { promise, ...outcome } = newOutcome<SequencedRow>(deps.patienceMs);
-    queue.push({ row, bytes, deadline: deps.clock() + deps.patienceMs, again: false, ...outcome });
+    const { promise, ...outcome } = newOutcome<SequencedRow>(deadline - queuedMs);
+    queue.push({ row, bytes, queuedMs, deadline, again: false, ...outcome });
     calls.schedule();
     return promise;
   };
@@ -179,16 +184,13 @@ type Pace = {
   inFlight: () => number;
 };
 
-function createPace(
-  { limits, clock, patienceMs }: SequencerDeps,
-  queue: readonly Pick<QueuedRow, 'deadline'>[],
-): Pace {
+function createPace({ limits, clock }: SequencerDeps, queue: readonly Pick<QueuedRow, 'queuedMs'>[]): Pace {
   let inFlight = 0;
   let startedMs = 0;
   let endedMs = Number.NEGATIVE_INFINITY;
   let answered = 0;
   let expected = 0;
-  const queuedMs = () => (queue[0]?.deadline ?? 0) - patienceMs;
+  const queuedMs = () => queue[0]?.queuedMs ?? 0;
   return {
     waitMs: () => {
       if (inFlight >= limits.maxInFlight) return SLOW_CALL_MS;

@@ -29,7 +29,7 @@ export type SequencerDeps = {
   logId: number;
   limits: SequencerLimits;
   retentionMs: number;
-  /** How long a row waits for its outcome, from when it is added. */
+  /** How long a row waits for its outcome, from the arrival of its request. */
   patienceMs: number;
   /** Monotonic milliseconds. */
   clock: () => number;
@@ -52,6 +52,8 @@ type WriteGuard = {
 export type QueuedRow = {
   row: NewSubmission;
   bytes: number;
+  /** Monotonic milliseconds, as the deadline. */
+  queuedMs: number;
   deadline: number;
   again: boolean;
   resolve: (row: SequencedRow) => void;

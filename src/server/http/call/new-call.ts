@@ -6,13 +6,19 @@ import type { NodeResponse, RequestRecord } from '../socket/requests.js';
 /** Makes the call of a request, not yet authenticated. */
 export function newCall(
   { method, rules }: Pick<Call, 'method' | 'rules'>,
-  { requestId, peer, req: { headers } }: Pick<RequestRecord, 'requestId' | 'peer' | 'req'>,
+  {
+    requestId,
+    peer,
+    startedMs,
+    req: { headers },
+  }: Pick<RequestRecord, 'requestId' | 'peer' | 'startedMs' | 'req'>,
   signal: Call['signal'],
 ): Call {
   return {
     method,
     rules,
     requestId,
+    startedMs,
     header: (name) => {
       const value = headers[name];
       return Array.isArray(value) ? value.join(', ') : value;

@@ -50,7 +50,7 @@ const NO_BODY = new Uint8Array();
 /** A request under way; its protocol, call and error are recorded in it. */
 type Exchange = Pick<
   RequestRecord,
-  'req' | 'res' | 'requestId' | 'peer' | 'protocol' | 'call' | 'timesOut' | 'error'
+  'req' | 'res' | 'requestId' | 'startedMs' | 'peer' | 'protocol' | 'call' | 'timesOut' | 'error'
 >;
 
 /**

@@ -17,7 +17,8 @@ const LIMITS = {
 };
 /** Connections of the pool that sequencers write by: those of both logs. */
 export const WRITE_CONNECTIONS = LIMITS.maxInFlight * 2;
-const PATIENCE_MS = 5_000;
+/** With the last call it is 10 s. */
+const PATIENCE_MS = 9_500;
 
 type Deps = {
   config: Pick<Config, 'idempotencyRetentionMs'>;

@@ -91,6 +91,7 @@ export async function startLibrary(
       requestId: `req_${++requests}`,
       req,
       res,
+      startedMs: 0,
       peer: undefined,
       protocol: 'other',
       call: undefined,

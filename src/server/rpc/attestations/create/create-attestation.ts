@@ -112,7 +112,7 @@ export function createAttestation(
     }
     const idempotency = idempotencyOf(deps, call, request, checked);
     const row = newSubmission(stated, signed, signer.keyId, submitter, idempotency);
-    const result = await sequencer.add(row);
+    const result = await sequencer.add(row, call.startedMs);
     recordUse(deps, principal, call, result);
     switch (result.outcome) {
       case SubmissionOutcome.STORED:

@@ -46,6 +46,7 @@ function newCall(idempotencyKey: string | undefined, apiKeyId = 'key_a'): Call {
     method,
     rules: methodRules(method),
     requestId: 'req_1',
+    startedMs: 0,
     header: () => undefined,
     signal: () => new AbortController().signal,
     principal: { id: apiKeyId } as Call['principal'],
