@@ -90,7 +90,7 @@ const WRITES: Record<string, () => Promise<Timed>> = {
   correction: () => call('PATCH', `/v1/attestations/${invalid}`, { metadata: purl }),
 };
 
-t.test('reads are served, and what must survive is refused with the reason', async (t) => {
+t.test('reads are served, and what must survive is rejected with the reason', async (t) => {
   const before = await readFor(() => delay(BEFORE_MS));
   const busyMs = BUSY * Math.max(...before.map(({ ms }) => ms));
   pair.takeStandbyAway();

@@ -11,7 +11,6 @@ import { setUpLogs } from '../../logs/set-up-logs.js';
 import { setUpWitnesses, type WitnessSetup } from '../../logs/set-up-witnesses.js';
 import { environmentChecks } from '../../ops/environment-checks.js';
 import type { Check } from '../../ops/ops-listener.js';
-import { indexArtifacts } from '../../pipeline/index-artifacts.js';
 import { consumeStages, STAGES } from '../../pipeline/jobs/consumers.js';
 import { createJobSender, type JobSender } from '../../pipeline/jobs/job-sender.js';
 import { createLocalRunner } from '../../pipeline/jobs/reconcile.js';
@@ -26,20 +25,17 @@ import {
   type LogProblem,
 } from '../../pipeline/register/register-check.js';
 import { toleratingOutage } from '../../pipeline/tolerate-outage.js';
-import { createRecheck } from '../../pipeline/witnesses/recheck.js';
 import type { StopConsuming } from '../../queue/consume.js';
 import { checkpointSigners } from '../../signing/checkpoint-signers.js';
 import { openLogKeys } from '../../signing/log-keys.js';
 import { connectPool, type Pool } from '../../store/database/connect.js';
 import { assertMigrated } from '../../store/database/migrate.js';
 import { assertSession } from '../../store/database/session.js';
-import { fillTileNodes } from '../../store/log/tiles.js';
-import { endReplacedLogs, retireDsseKeys } from '../../store/retirement.js';
 import { deleteWorker, recordWorker } from '../../store/workers.js';
 import { setUpSecretKeys } from '../secret-key-manager.js';
 import type { Standby } from '../standby.js';
 import { type ExportsOptions, openExports } from './export-shipping.js';
-import { prune } from './prune.js';
+import { type Repeat, startMaintenance } from './maintenance.js';
 import { reencryptExports } from './reencrypt-exports.js';
 import { openWebhooks, type WebhooksOptions } from './webhook-sending.js';
 
@@ -64,14 +60,6 @@ export type Worker = {
   readLogKeys: () => Promise<LogKeyState[]>;
 };
 
-const RECONCILE_MS = 1_000;
-const PRUNE_MS = 60_000;
-const RETIRE_MS = 10_000;
-const INDEX_MS = 1_000;
-const SIGN_OF_LIFE_MS = 5_000;
-const RECHECK_MS = 10 * 60_000;
-/** Hashing 50 tiles takes 15 ms, in which this process does nothing else. */
-const TILES_FILLED = 50;
 const WITNESS_TIMEOUT_MS = 30_000;
 /** The longest statement seals a batch: 65,536 leaves take half a second. A server silent for longer than this is unavailable. */
 const STATEMENT_TIMEOUT_MS = 10_000;
@@ -121,14 +109,10 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     send: (job) => (jobs.queue() === undefined ? local.run(job) : jobs.send(job)),
   };
   const local = createLocalRunner(pipeline, outageLogs);
-  const [lookAtLogs, lookAtEvents] = createReconcilers(pipeline, jobs, local);
+  const lookAt = createReconcilers(pipeline, jobs, local);
   const repeat: Repeat = (ms, work, run) =>
     every(ms, stopping.signal, log, () => toleratingOutage(outageLogs, work, run, undefined));
-  const loops = [
-    repeat(RECONCILE_MS, 'looking for due jobs of logs', lookAtLogs),
-    repeat(RECONCILE_MS, 'looking for due events, deliveries and exports', lookAtEvents),
-    ...keepHouse(pipeline, options, workerId, { repeat, stopping: stopping.signal }),
-  ];
+  const loops = startMaintenance(pipeline, options, { workerId, lookAt, repeat, stopping: stopping.signal });
   hooks.add(async () => {
     stopping.abort();
     for (const { stop } of [sending, shipping]) stop();
@@ -141,36 +125,6 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   const readLogKeys = () => readLogKeyStates(pool, logKeys);
   const checks = environmentChecks('worker', () => findSealingProblems(pipeline, { register, readLogKeys }));
   return { pipeline, jobs, readLogKeys, checks };
-}
-
-type Repeat = (ms: number, work: string, run: () => Promise<void>) => Promise<void>;
-
-/** Starts what is done at intervals. While commits are not confirmed, only the signs of life go on. */
-function keepHouse(
-  pipeline: Pipeline,
-  { config, log, standby }: WorkerOptions,
-  workerId: string,
-  { repeat: repeatAlways, stopping }: { repeat: Repeat; stopping: AbortSignal },
-): Promise<void>[] {
-  const { pool, localPool } = pipeline;
-  const repeat: Repeat = (ms, work, run) =>
-    repeatAlways(ms, work, async () => {
-      standby.assertAnswers();
-      await run();
-    });
-  return [
-    repeatAlways(SIGN_OF_LIFE_MS, 'recording that this worker runs', () => recordWorker(localPool, workerId)),
-    repeat(RECHECK_MS, 'checking evidence again', createRecheck(pipeline)),
-    repeat(INDEX_MS, 'indexing artifacts', () => indexArtifacts({ pool, log }, stopping)),
-    repeat(RETIRE_MS, 'ending replaced logs and keys', async () => {
-      for (const origin of await endReplacedLogs(pool)) log.info({ origin }, 'a replaced log ends');
-      for (const id of await retireDsseKeys(pool)) log.info({ id }, 'a replaced DSSE key ends in an hour');
-    }),
-    repeat(PRUNE_MS, 'deleting expired rows', () => prune(pool, config)),
-    repeat(PRUNE_MS, 'storing nodes of tiles', async () => {
-      while ((await fillTileNodes(pool, TILES_FILLED)) === TILES_FILLED);
-    }),
-  ];
 }
 
 /** Opens the database and stores the configured logs and witnesses. */

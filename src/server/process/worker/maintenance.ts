@@ -1,0 +1,60 @@
+import type { Config } from '../../../config/config.js';
+import type { Logger } from '../../core/logger.js';
+import { indexArtifacts } from '../../pipeline/index-artifacts.js';
+import type { createReconcilers } from '../../pipeline/jobs/reconciler.js';
+import type { Pipeline } from '../../pipeline/pipeline.js';
+import { createRecheck } from '../../pipeline/witnesses/recheck.js';
+import type { StandbyWatch } from '../../store/database/standby-watch.js';
+import { fillTileNodes } from '../../store/log/tiles.js';
+import { endReplacedLogs, retireDsseKeys } from '../../store/retirement.js';
+import { recordWorker } from '../../store/workers.js';
+import { prune } from './prune.js';
+
+const RECONCILE_MS = 1_000;
+const PRUNE_MS = 60_000;
+const RETIRE_MS = 10_000;
+const INDEX_MS = 1_000;
+const SIGN_OF_LIFE_MS = 5_000;
+const RECHECK_MS = 10 * 60_000;
+/** Hashing 50 tiles takes 15 ms, in which this process does nothing else. */
+const TILES_FILLED = 50;
+
+/** Repeats named work at an interval, until the worker stops. */
+export type Repeat = (ms: number, work: string, run: () => Promise<void>) => Promise<void>;
+
+type Maintenance = {
+  workerId: string;
+  lookAt: ReturnType<typeof createReconcilers>;
+  repeat: Repeat;
+  stopping: AbortSignal;
+};
+
+/** Starts what is done at intervals. While commits are not confirmed, only looking and the signs of life go on. */
+export function startMaintenance(
+  pipeline: Pipeline,
+  { config, log, standby }: { config: Config; log: Logger; standby: StandbyWatch },
+  { workerId, lookAt, repeat: repeatAlways, stopping }: Maintenance,
+): Promise<void>[] {
+  const { pool, localPool } = pipeline;
+  const repeat: Repeat = (ms, work, run) =>
+    repeatAlways(ms, work, async () => {
+      standby.assertAnswers();
+      await run();
+    });
+  const [lookAtLogs, lookAtEvents] = lookAt;
+  return [
+    repeatAlways(RECONCILE_MS, 'looking for due jobs of logs', lookAtLogs),
+    repeatAlways(RECONCILE_MS, 'looking for due events, deliveries and exports', lookAtEvents),
+    repeatAlways(SIGN_OF_LIFE_MS, 'recording that this worker runs', () => recordWorker(localPool, workerId)),
+    repeat(RECHECK_MS, 'checking evidence again', createRecheck(pipeline)),
+    repeat(INDEX_MS, 'indexing artifacts', () => indexArtifacts({ pool, log }, stopping)),
+    repeat(RETIRE_MS, 'ending replaced logs and keys', async () => {
+      for (const origin of await endReplacedLogs(pool)) log.info({ origin }, 'a replaced log ends');
+      for (const id of await retireDsseKeys(pool)) log.info({ id }, 'a replaced DSSE key ends in an hour');
+    }),
+    repeat(PRUNE_MS, 'deleting expired rows', () => prune(pool, config)),
+    repeat(PRUNE_MS, 'storing nodes of tiles', async () => {
+      while ((await fillTileNodes(pool, TILES_FILLED)) === TILES_FILLED);
+    }),
+  ];
+}
