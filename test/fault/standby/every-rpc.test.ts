@@ -20,7 +20,7 @@ import { until } from '../../support/until.js';
 
 const SAYS_SO = /the database's synchronous standby does not answer/;
 
-t.test('what reads is served, and what writes is refused', async (t) => {
+t.test('what reads is served, and what writes is rejected', async (t) => {
   const pair = await startStandbyPair(t);
   const app = await startApp(t, { databaseUrl: pair.url });
   const [rest] = app.surfaces();
