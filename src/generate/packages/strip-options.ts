@@ -1,25 +1,55 @@
-import { type DescExtension, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, getExtension, hasExtension, setExtension, toBinary } from '@bufbuild/protobuf';
 import { base64Decode, base64Encode } from '@bufbuild/protobuf/wire';
-import { type DescriptorProto, FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
-import { field as fieldRules } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
-import { example } from '../../../gen/attestation/options/v1/options_pb.js';
+import {
+  type DescriptorProto,
+  type EnumDescriptorProto,
+  FileDescriptorProtoSchema,
+  type ServiceDescriptorProto,
+} from '@bufbuild/protobuf/wkt';
+import {
+  ErrorRulesSchema,
+  error,
+  MethodRulesSchema,
+  max_bytes as maxBytes,
+  rules,
+} from '../../../gen/attestation/options/v1/options_pb.js';
 
-/** Options of fields that only servers and documents read: 4.5 of the 60 KB of a browser's calls (gzipped). */
-const UNREAD: readonly DescExtension[] = [fieldRules, example];
-
-/** Generated code whose embedded descriptor lacks the options of fields that clients do not read. */
+/**
+ * Generated code whose embedded descriptor lacks the options that clients do not read: rules, examples, REST paths,
+ * documentation. They would be 4 of the 60 KB of a browser's calls (gzipped).
+ */
 export function stripUnreadOptions(code: string): string {
   return code.replace(/fileDesc\("([A-Za-z0-9+/=]+)"/, (_, text: string) => {
     const file = fromBinary(FileDescriptorProtoSchema, base64Decode(text));
     file.messageType.forEach(stripMessage);
+    file.enumType.forEach(stripEnum);
+    file.service.forEach(stripService);
     return `fileDesc("${base64Encode(toBinary(FileDescriptorProtoSchema, file), 'std_raw')}"`;
   });
 }
 
-function stripMessage({ field, nestedType }: DescriptorProto): void {
+function stripMessage({ field, nestedType, enumType }: DescriptorProto): void {
   for (const { options } of field) {
     if (options?.$unknown === undefined) continue;
-    options.$unknown = options.$unknown.filter(({ no }) => UNREAD.every(({ number }) => number !== no));
+    options.$unknown = options.$unknown.filter(({ no }) => no === maxBytes.number);
   }
   nestedType.forEach(stripMessage);
+  enumType.forEach(stripEnum);
+}
+
+function stripEnum({ value }: EnumDescriptorProto): void {
+  for (const { options } of value) {
+    if (options === undefined || !hasExtension(options, error)) continue;
+    const { code, httpStatus, grpcCode } = getExtension(options, error);
+    setExtension(options, error, create(ErrorRulesSchema, { code, httpStatus, grpcCode }));
+  }
+}
+
+function stripService({ method }: ServiceDescriptorProto): void {
+  for (const { options } of method) {
+    if (options === undefined) continue;
+    const { idempotentByKey } = getExtension(options, rules);
+    options.$unknown = [];
+    setExtension(options, rules, create(MethodRulesSchema, { idempotentByKey }));
+  }
 }
