@@ -84,3 +84,12 @@ t.test('of several hosts the next is tried if one is unavailable', async (t) => 
   const pool = open(t, `postgres://${username}:${password}@127.0.0.1:${port},${host}${pathname}`);
   t.same(await until('it is found', () => pool`SELECT 1 AS one`.catch(() => undefined)), [{ one: 1 }]);
 });
+
+t.test('a server that never answers is given up, and the error names its address', async (t) => {
+  const server = createServer((socket) => void socket.resume()).listen(0, '127.0.0.1');
+  t.teardown(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const pool = open(t, `postgres://user:password@127.0.0.1:${port}/attest`);
+  await t.rejects(pool`SELECT 1`, { message: `write CONNECT_TIMEOUT 127.0.0.1:${port}` });
+});

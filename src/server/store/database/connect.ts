@@ -79,6 +79,8 @@ export function connectPool(options: PoolOptions): Pool {
   });
 }
 
+const MAX_CONNECT_SECONDS = 5;
+
 function openConnections(
   options: PoolOptions,
   {
@@ -92,7 +94,8 @@ function openConnections(
     ...more,
     ...(wantsPrimary(url) && { target_session_attrs: 'primary' as const }),
     ...sockets,
-    connect_timeout: 5,
+    // Sooner than the socket is closed as silent: the driver opens that one again and tells nobody.
+    connect_timeout: Math.min(MAX_CONNECT_SECONDS, statementTimeoutMs / 1000),
     max_lifetime: null,
     backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),
     connection: { application_name: `attest ${name}`, ...sessionSettings(options) },
