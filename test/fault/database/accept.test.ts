@@ -2,7 +2,10 @@
 import t from 'tap';
 import type { Pool } from '../../../src/server/store/database/connect.js';
 import { freezeLog, LogLock } from '../../../src/server/store/log/logs.js';
-import { SubmissionOutcome } from '../../../src/server/store/submissions/sequence-submissions.js';
+import {
+  type NewSubmission,
+  SubmissionOutcome,
+} from '../../../src/server/store/submissions/sequence-submissions.js';
 import type { Break } from '../../support/breaking/proxy.js';
 import { assertConsistent } from '../../support/judging/consistent.js';
 import { drain } from '../../support/pipeline.js';
@@ -93,6 +96,25 @@ t.test('a create returns unavailable and stores nothing while the log lock is he
   t.equal((await scene.pool`SELECT FROM submission`).length, 0);
   await holder.release();
   await untilStored(scene, 1);
+  await finish(t, scene);
+});
+
+t.test('a write that never returns is given up when the patience since its arrival ends', async (t) => {
+  const scene = await openSequencer(t, { patienceMs: 3_000 }, 60_000);
+  const holder = await scene.hold((sql) => sql`SELECT pg_advisory_lock(${LogLock.WRITE}, ${scene.logId})`);
+  const [early, late] = scene.makeRows(2);
+  const order: string[] = [];
+  const add = (row: NewSubmission | undefined, arrivedMs: number, name: string) =>
+    t
+      .rejects(scene.sequencer.add(row as NewSubmission, arrivedMs), {
+        message: 'the database did not confirm the write; try again with the same Idempotency-Key',
+      })
+      .then(() => order.push(name));
+  const both = [add(late, Date.now(), 'late'), add(early, Date.now() - 2_500, 'early')];
+  await Promise.all(both);
+  t.same(order, ['early', 'late']);
+  await holder.release();
+  t.same(outcomes(await scene.accept(scene.makeRows(1))), [SubmissionOutcome.STORED]);
   await finish(t, scene);
 });
 
