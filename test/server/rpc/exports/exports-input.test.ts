@@ -1,5 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
+import '../../../support/foreign/git.js';
 import { newKey } from '../../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../../support/judging/recorder.js';
 import { SECRET, setExportScene } from './exporting.js';
