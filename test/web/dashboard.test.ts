@@ -171,6 +171,7 @@ t.test('a key is made with the keyboard alone on a narrow screen, and the focus 
     '/keys',
     async ({ page }) => {
       await page.getByRole('heading', { name: 'API keys' }).waitFor();
+      await page.getByRole('button', { name: 'Create key' }).waitFor();
       const tabTo = async (name: string) => {
         for (let i = 0; i < 60; i++) {
           if ((await page.evaluate(focused)) === name) return;

@@ -6,6 +6,7 @@ import { parseGitUrl } from '../../../../src/server/export/git/git-url.js';
 import { gitContext, makeObject, openGitUntil, write } from '../../../support/exports/git/destination.js';
 import { GOOD_TOKEN, startGitHttps } from '../../../support/exports/git/https-server.js';
 import { makeRepositoriesDirectory, makeRepository } from '../../../support/exports/git/repositories.js';
+import '../../../support/foreign/sshd.js';
 
 const NAMES: Record<string, string[]> = {
   'git.example': ['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946'],
