@@ -6,7 +6,11 @@ import { assertNoLeaks } from '../../../support/judging/recorder.js';
 import { SECRET, setExportScene } from './exporting.js';
 
 const scene = await setExportScene(t, {
-  env: { ALLOW_INSECURE_DESTINATIONS: 'false', ALLOW_AMBIENT_CREDENTIALS: 'listed-bucket' },
+  env: {
+    ALLOW_INSECURE_DESTINATIONS: 'false',
+    ALLOW_AMBIENT_CREDENTIALS: 'listed-bucket',
+    PATH: process.env.PATH ?? '',
+  },
 });
 const { app, store, destination, refusal } = scene;
 const port = new URL(store.url).port;
