@@ -1,10 +1,11 @@
+import { constants, type Http2ServerResponse } from 'node:http2';
+import { Readable } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { ApiError, internalError } from '../core/errors.js';
 import { tellPeers } from '../core/http/request-peer.js';
 import type { Logger } from '../core/logger.js';
 import { invalidRequest } from '../json/problems.js';
-import { FastifyResponse } from './h2/fastify-response.js';
 import type { HoldResponse } from './socket/bodies.js';
 import { pathOf, type RequestRecord } from './socket/requests.js';
 import { writeError } from './socket/write-response.js';
@@ -50,7 +51,7 @@ export function createApp(deps: AppDeps): App {
       res.setHeader('x-request-id', record.requestId);
       records.set(req, record);
       // Fastify is typed for HTTP/1.1 only, but routes both.
-      fastify.routing(req as never, ('stream' in res ? new FastifyResponse(res) : res) as never);
+      fastify.routing(req as never, res as never);
     },
     close: async () => fastify.close(),
   };
@@ -97,12 +98,20 @@ function registerPublicRoutes(
   if (publicRoutes === undefined) return;
   fastify.register(async (scope) => {
     tellPeers(scope, (request) => getRecord(request).peer);
-    scope.addHook('onSend', async (request, _reply, payload) => {
+    scope.addHook('onSend', async (request, reply, payload) => {
+      if (payload instanceof Readable) resetIfBroken(payload, reply.raw);
       const isBody = typeof payload === 'string' || payload instanceof Uint8Array;
       if (isBody && request.method !== 'HEAD') holdResponse(getRecord(request), payload.length);
     });
     await publicRoutes(scope);
   });
+}
+
+/** Resets a stream of HTTP/2 whose body breaks off: it would end like a whole one. */
+function resetIfBroken(body: Readable, res: object): void {
+  if (!('stream' in res)) return;
+  const { stream } = res as Http2ServerResponse;
+  body.once('error', () => stream.close(constants.NGHTTP2_INTERNAL_ERROR));
 }
 
 function routeError(log: Logger, error: Error & { statusCode?: number }, record: RequestRecord): ApiError {

@@ -19,7 +19,7 @@ import { refuseMalformed } from './socket/client-error.js';
 import { closeAfterResponse, drain } from './socket/drain.js';
 import { DEFAULT_LIMITS, type Limits } from './socket/limits.js';
 import { createListener } from './socket/listener.js';
-import { createCalm, createPeers, type Peers } from './socket/peers.js';
+import { createPeers, type Peers } from './socket/peers.js';
 import { watchTimeouts } from './socket/request-timeout.js';
 import {
   createRequestIds,
@@ -64,16 +64,12 @@ export function createServer(deps: ServerDeps): ApiServer {
   const newRequestId = createRequestIds(deps.nowMs);
   const interceptors = createInterceptors({ ...deps, validate: createValidate() });
   const peers = createPeers(limits);
-  const calm = createCalm(() => performance.now());
   const onEnd = (record: RequestRecord) => {
     if (record.call !== undefined) interceptors.finish(record.call);
-    calm.end(record);
     peers.removeRequest(record);
   };
   const requests = trackRequests(deps, onEnd, newRequestId);
-  const { holdResponse, refuseUnread } = createResponseMemory(limits.maxUnreadBytes, ({ socket }) =>
-    peers.find(socket),
-  );
+  const { holdResponse, refuseUnread } = createResponseMemory(limits.maxUnreadBytes);
   const holdFor = createBodyMemory(limits.maxHeldBytes, refuseUnread);
   const shared = { ...deps, ...limits, limits, interceptors, holdFor, holdResponse };
   const rest = createRestHandler({ ...shared, ...interceptors, ...reportTo(deps.log) });
@@ -93,7 +89,6 @@ export function createServer(deps: ServerDeps): ApiServer {
     limits,
     tls: deps.tls,
     onConnection: peers.addConnection,
-    refusalOf: calm.begin,
     onRequest: (req, res) => {
       if (closing.signal.aborted) closeAfterResponse(res);
       admit(requests.begin(req, res));

@@ -66,7 +66,7 @@ function openListener(of: Schema, { messageReceiveLimit, serverCreds }: Wanted) 
     observe: () => {},
     onEnd: () => {},
   });
-  const { holdResponse, refuseUnread } = createResponseMemory(limits.maxUnreadBytes, () => undefined);
+  const { holdResponse, refuseUnread } = createResponseMemory(limits.maxUnreadBytes);
   const rpcs = createUnaryRpcs({
     services: [{ desc: of.service, handlers: {} }],
     interceptors: {

@@ -28,8 +28,6 @@ type StreamResponseDeps = {
   onEnd: () => void;
 };
 
-/** Sending so much costs as much as a request. */
-const BYTES_OF_WORK = 16 * 1024;
 /** Flags of the last message on Connect, which holds the status. */
 const END_FLAG = 2;
 
@@ -51,7 +49,6 @@ export function createStreamResponse(deps: StreamResponseDeps): StreamResponse {
       if (isOver || res.destroyed) return true;
       const bytes = serialise(format, desc, message);
       holdResponse(record, bytes.length - HEAD_BYTES);
-      record.work += (bytes.length - HEAD_BYTES) / BYTES_OF_WORK;
       onSent(bytes.length);
       begin();
       return res.write(bytes);

@@ -126,7 +126,7 @@ export function createBodyMemory(
 }
 
 /** A response and its caller. */
-type HeldResponse = Pick<RequestRecord, 'req' | 'res' | 'call'>;
+type HeldResponse = Pick<RequestRecord, 'res' | 'call' | 'peer'>;
 
 /**
  * Counts the bytes of a response until it closes. Throws `service.unavailable` if none are left, except for
@@ -150,21 +150,15 @@ const WITHOUT_KEY = 'without a key';
 
 /**
  * Bounds the bytes of all large responses that are serialised and not yet read by their clients. A caller that holds none
- * gets a response larger than its part.
- *
- * @param findPeer the address that requests without an API key count for; undefined when many clients share it
+ * gets a response larger than its part. One without an API key counts for its address.
  */
-export function createResponseMemory(
-  maxBytes: number,
-  findPeer: (req: RequestRecord['req']) => string | undefined,
-): ResponseMemory {
+export function createResponseMemory(maxBytes: number): ResponseMemory {
   const held = new Map<string, number>();
   const total = { name: 'all', max: maxBytes };
   const one = (name: string) => ({ name, max: maxBytes * SHARE_OF_ONE });
-  const sharesOf = ({ req, call }: HeldResponse) => {
+  const sharesOf = ({ peer, call }: HeldResponse) => {
     const apiKeyId = call?.principal?.id;
     if (apiKeyId !== undefined) return [total, one(apiKeyId)];
-    const peer = findPeer(req);
     const strangers = { name: WITHOUT_KEY, max: maxBytes * SHARE_WITHOUT_KEY };
     return peer === undefined ? [total, strangers] : [total, strangers, one(peer)];
   };

@@ -23,7 +23,10 @@ export function detectProtocol(
     socket.pause();
     socket.unshift(seen);
     serve(maybeH2 ? 'h2' : 'http1');
-    socket.resume();
+    // Node's HTTP/2 reads what was put back in its next tick, and would miss it were the socket flowing; later the
+    // socket has to flow, or its end is never noticed.
+    if (maybeH2) setImmediate(() => socket.resume());
+    else socket.resume();
   };
   const onEnd = () => socket.destroy();
   const onError = () => socket.destroy();

@@ -1,10 +1,12 @@
+import { constants } from 'node:http2';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Http2Code, MAX_STREAM_ID } from '../h2/protocol.js';
 import type { Limits } from './limits.js';
 import type { Listener } from './listener.js';
 import type { NodeResponse, Requests } from './requests.js';
 
+/** The highest stream id: a GOAWAY with it refuses nothing yet (RFC 9113, section 6.8). */
+const LAST_STREAM = 2 ** 31 - 1;
 /** How long the `close` events of the last requests may take once every connection is closed. */
 const LAST_EVENTS_MS = 1_000;
 
@@ -24,7 +26,7 @@ export async function drain(
   });
   for (const { res } of requests.all()) closeAfterResponse(res);
   for (const session of listener.sessions) {
-    if (!session.destroyed) session.goaway(Http2Code.NO_ERROR, MAX_STREAM_ID);
+    if (!session.destroyed) session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM);
   }
   const sweep = setInterval(() => closeIdle(listener, requests), idleGraceMs);
   const cutOff = setTimeout(() => {

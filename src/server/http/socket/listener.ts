@@ -1,19 +1,24 @@
 import {
   createServer as createHttp1,
-  type IncomingHttpHeaders,
   type IncomingMessage,
   type Server,
   type ServerResponse,
 } from 'node:http';
+import {
+  createServer as createHttp2,
+  type Http2Server,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+} from 'node:http2';
 import { createServer as createHttps, type Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { readTlsPair, type TlsFiles } from '../../../config/tls-files.js';
-import { Http2Connection } from '../h2/connection.js';
-import type { Session } from '../h2/exchange.js';
 import { detectProtocol } from './detect-protocol.js';
 import type { Limits } from './limits.js';
-import { type NodeRequest, type NodeResponse, whenClosed } from './requests.js';
+import { boundPipelining, countUnanswered } from './pipelining.js';
+import type { NodeRequest, NodeResponse } from './requests.js';
 
 /** One port for HTTP/1.1 and HTTP/2. */
 export type Listener = {
@@ -24,7 +29,7 @@ export type Listener = {
   /** Connections of HTTP/1.1, and those whose protocol is not detected yet. */
   sockets: ReadonlySet<Socket>;
   /** HTTP/2 connections. */
-  sessions: ReadonlySet<Http2Connection>;
+  sessions: ReadonlySet<ServerHttp2Session>;
   /** Reads certificate and key again, for new connections; throws when they cannot be used and keeps the old. */
   reloadTls: () => void;
 };
@@ -34,8 +39,6 @@ type ListenerOptions = {
   tls: TlsFiles | undefined;
   /** Called first for every connection; may close it. */
   onConnection: (socket: Socket) => void;
-  /** Called for each request of HTTP/2 before it begins. Returns why it and those after it on the connection must not. */
-  refusalOf?: (session: Session, headers: IncomingHttpHeaders) => string | undefined;
   onRequest: (req: NodeRequest, res: NodeResponse) => void;
   /** Called for malformed HTTP/1.1; responds, or destroys the socket. */
   onClientError: (error: Error & { code?: string }, socket: Socket) => void;
@@ -43,6 +46,10 @@ type ListenerOptions = {
 
 const KEEP_ALIVE_PROBE_MS = 30_000;
 const MAX_CHECK_MS = 5_000;
+/** Of what a session of HTTP/2 holds; beyond it new streams are reset. */
+const MAX_SESSION_MIB = 10;
+/** Header fields of a request of HTTP/2, pseudo fields included; the request's own check takes fewer. */
+const MAX_HEADER_PAIRS = 1_010;
 
 /**
  * Tells the versions apart by ALPN under TLS, else by the connection preface (RFC 9113, section 3.4). The HTTP/1.1
@@ -55,13 +62,19 @@ export function createListener(options: ListenerOptions): Listener {
     options.onRequest(req, res);
   };
   const server = tls === undefined ? createHttp1(http1Options(limits)) : createSecure(limits, tls);
+  const http2 = createSessions(limits);
   const connections = new Set<Socket>();
   const sockets = new Set<Socket>();
-  const sessions = new Set<Http2Connection>();
+  const sessions = new Set<ServerHttp2Session>();
   server.maxConnections = limits.maxConnections;
   // Every header field is read, within `maxHeaderBytes`: Node ignores those beyond a maximum.
   server.maxHeadersCount = 0;
   takeRequests(server, onRequest);
+  takeStreams(http2, onRequest);
+  http2.on('session', (session) => {
+    remember(sessions, session);
+    boundSession(session, limits);
+  });
   server.on('clientError', (error, socket) => onClientError(error, socket as Socket));
   takeConnections(server, tls === undefined ? 'connection' : 'secureConnection', (socket, serveHttp1) => {
     remember(sockets, socket);
@@ -72,11 +85,9 @@ export function createListener(options: ListenerOptions): Listener {
         return;
       }
       sockets.delete(socket);
-      // HTTP/1.1 needs sockets that outlive the client's end; HTTP/2 has nothing to send then.
+      // HTTP/1.1 needs sockets that outlive the client's end; an HTTP/2 session would never learn of it.
       socket.allowHalfOpen = false;
-      const session = new Http2Connection(socket, options);
-      sessions.add(session);
-      socket.once('close', () => sessions.delete(session));
+      http2.emit('connection', socket);
     };
     if ((socket as Partial<TLSSocket>).alpnProtocol === 'h2') serve('h2');
     else detectProtocol(socket, limits.headersTimeoutMs, serve);
@@ -108,9 +119,51 @@ function takeRequests(server: Server, onRequest: ListenerOptions['onRequest']): 
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => onRequest(req, res));
 }
 
-function remember(set: Set<Socket>, socket: Socket): void {
-  set.add(socket);
-  socket.once('close', () => set.delete(socket));
+function takeStreams(http2: Http2Server, onRequest: ListenerOptions['onRequest']): void {
+  const begin = (req: Http2ServerRequest, res: Http2ServerResponse) => {
+    // A stream that is reset before anything else listens would end the process by its error; its end is noticed anyway.
+    req.stream.on('error', () => {});
+    skipUnread(req);
+    onRequest(req, res);
+  };
+  http2.on('request', begin);
+  http2.on('checkContinue', (req: Http2ServerRequest, res: Http2ServerResponse) => {
+    continueWhenRead(req, () => res.headersSent || res.writeContinue());
+    begin(req, res);
+  });
+}
+
+/** Discards the rest of a body once its request is answered: a client that cannot send it would keep the stream open. */
+function skipUnread({ stream }: Http2ServerRequest): void {
+  if (stream.endAfterHeaders) return;
+  stream.once('finish', () => {
+    if (!stream.readableEnded) stream.resume();
+  });
+}
+
+function createSessions(limits: Limits): Http2Server {
+  return createHttp2({
+    maxSessionMemory: MAX_SESSION_MIB,
+    maxHeaderListPairs: MAX_HEADER_PAIRS,
+    settings: {
+      maxConcurrentStreams: limits.maxStreams,
+      maxHeaderListSize: limits.maxHeaderBytes,
+      enablePush: false,
+    },
+  });
+}
+
+/** Closes a session whose client does not begin, or has nothing to do. */
+function boundSession(session: ServerHttp2Session, { headersTimeoutMs, sessionIdleMs }: Limits): void {
+  const timer = setTimeout(() => session.destroy(), headersTimeoutMs);
+  session.once('remoteSettings', () => clearTimeout(timer));
+  session.once('close', () => clearTimeout(timer));
+  session.setTimeout(sessionIdleMs, () => session.close());
+}
+
+function remember<T extends Socket | ServerHttp2Session>(set: Set<T>, one: T): void {
+  set.add(one);
+  one.once('close', () => set.delete(one));
 }
 
 /** Replaces the server's own connection listener by `take`, which may call it. */
@@ -157,81 +210,14 @@ function secureContext(tls: TlsFiles) {
 
 /**
  * Calls `proceed` when somebody begins to read the body: a client that asked (`Expect: 100-continue`, RFC 9110, section
- * 10.1.1) is told to send it only once its request was admitted. One that was refused may send it or not, so that what
- * follows on an HTTP/1.1 connection could be either: the connection is closed.
+ * 10.1.1) is told to send it only once its request was admitted. A refused client may still send the body;
+ * HTTP/1.1 closes the connection then, because the next bytes are ambiguous.
  */
-function continueWhenRead(req: IncomingMessage, proceed: () => void): void {
+function continueWhenRead(req: NodeRequest, proceed: () => void): void {
   const onListener = (event: string | symbol) => {
     if (event !== 'data' && event !== 'readable') return;
     req.off('newListener', onListener);
     proceed();
   };
   req.on('newListener', onListener);
-}
-
-/** The end of the headers of a request, of a chunked body, or of an empty line between requests. */
-const END = Buffer.from('\n\r\n');
-
-/** Requests of an HTTP/1.1 connection that have no response yet; `proceed` resumes a paused connection. */
-type Flow = { unanswered: number; proceed: () => void };
-
-/** What Node sets while it has paused a connection itself, and its parser with it. */
-type Pausable = Socket & { _paused?: boolean };
-
-const flows = new WeakMap<Socket, Flow>();
-
-/**
- * Bounds how many requests of a connection of HTTP/1.1 are begun before earlier ones are answered: Node parses all that
- * a read brings, thousands of small ones, and begins each. In place of the whole read Node's parser, the connection's
- * listener for data, gets pieces that begin one request at most; once `max` are unanswered, the
- * connection is paused and the rest is put back.
- */
-function boundPipelining(socket: Pausable, max: number): void {
-  const [parse] = socket.listeners('data').slice(-1) as ((chunk: Buffer) => void)[];
-  if (parse === undefined) throw new Error('Node has not begun to read the connection');
-  const flow: Flow = { unanswered: 0, proceed: () => {} };
-  const feed = (chunk: Buffer) => {
-    let rest = chunk;
-    while (rest.length > 0 && !socket.destroyed) {
-      if (socket._paused || flow.unanswered >= max) {
-        hold(rest);
-        return;
-      }
-      const cut = nextCut(rest);
-      parse.call(socket, rest.subarray(0, cut));
-      rest = rest.subarray(cut);
-    }
-  };
-  const hold = (rest: Buffer) => {
-    socket.pause();
-    socket.unshift(rest);
-    flow.proceed = () => {
-      flow.proceed = () => {};
-      // Not at once: others get their turn between one connection's requests, however many it has sent.
-      setImmediate(() => socket._paused || socket.resume());
-    };
-  };
-  flows.set(socket, flow);
-  socket.off('data', parse);
-  socket.on('data', feed);
-}
-
-/**
- * Where the next piece ends. One that has a single end begins one request at most, so a request and its body, or the rest of
- * one and the start of the next, are one piece.
- */
-function nextCut(rest: Buffer): number {
-  const end = rest.indexOf(END);
-  return end < 0 || rest.indexOf(END, end + 1) < 0 ? rest.length : end + END.length;
-}
-
-/** Counts a request of a connection until its response has ended. */
-function countUnanswered(socket: Socket, res: NodeResponse): void {
-  const flow = flows.get(socket);
-  if (flow === undefined) return;
-  flow.unanswered++;
-  whenClosed(res, () => {
-    flow.unanswered--;
-    flow.proceed();
-  });
 }

@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { monotonicFactory } from 'ulid';
 import type { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { errorRules } from '../../../protocol/error-rules.js';
 import type { Call } from '../../core/call.js';
 import type { Logger } from '../../core/logger.js';
 import { createRandomSource } from '../../core/random.js';
-import type { Http2Request, Http2Response } from '../h2/exchange.js';
 
-export type NodeRequest = IncomingMessage | Http2Request;
-export type NodeResponse = ServerResponse | Http2Response;
+export type NodeRequest = IncomingMessage | Http2ServerRequest;
+export type NodeResponse = ServerResponse | Http2ServerResponse;
 
 /** A request's protocol; `other` is a public page or unknown. */
 export type Protocol = 'rest' | 'connect' | 'grpc' | 'grpc-web' | 'other';
@@ -26,8 +26,6 @@ export type RequestRecord = {
   call: Call | undefined;
   /** Whether it fails when there is no response in time: not streams, nor calls with a deadline of their own. */
   timesOut: boolean;
-  /** For how many requests it counts on a connection of HTTP/2, without credentials. */
-  work: number;
   /** Why it was rejected or failed, if known. */
   error: ErrorCode | undefined;
 };
@@ -105,7 +103,6 @@ export function createRequests({ newRequestId, monotonicMs, observe, onEnd }: Re
         protocol: 'other',
         call: undefined,
         timesOut: false,
-        work: 1,
         error: undefined,
         place: open.length,
       };

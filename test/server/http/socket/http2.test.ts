@@ -1,17 +1,22 @@
-/** Bodies larger than windows, in both directions, and routes of Fastify over HTTP/2. */
+/** HTTP/2: bodies in both directions, routes of Fastify, frames that bring nothing forward. */
 import { once } from 'node:events';
-import { type ClientHttp2Stream, connect as connectHttp2 } from 'node:http2';
+import { type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2';
 import { Readable } from 'node:stream';
 import t, { type Test } from 'tap';
-import { frame, openRawHttp2, uint32 } from '../../../support/calling/h2-frames.js';
+import {
+  EMPTY_SETTINGS,
+  frame,
+  openRawHttp2,
+  POST_BLOCK,
+  uint32,
+} from '../../../support/calling/h2-frames.js';
 import { livesOn } from '../../../support/calling/surfaces.js';
 import { KEYS, startApiServer, type TestServer } from '../../../support/servers/api-server.js';
-import { until } from '../../../support/until.js';
 
 const AUTHORIZATION = `Bearer ${KEYS.all}`;
-const BYTES = 3_000_000;
 const LARGE = Buffer.from(Array.from({ length: 65_536 }, (_, i) => i * 7));
-const [DATA, HEADERS, SETTINGS, WINDOW] = [0, 1, 4, 8];
+const [DATA, HEADERS, PRIORITY, RST, SETTINGS, PING, WINDOW] = [0, 1, 2, 3, 4, 6, 8];
+const [END_HEADERS, BOTH] = [4, 5];
 
 function start(t: Test): Promise<TestServer> {
   return startApiServer(t, {
@@ -95,32 +100,6 @@ const PIPED = Buffer.concat([
   Buffer.from([0x01, 1, 0x61]),
 ]);
 
-t.test('nothing is sent beyond the windows, and all of it as they open', async (t) => {
-  const api = await start(t);
-  const client = await openRawHttp2(api.port);
-  const settings = Buffer.concat([Buffer.from([0, 4]), uint32(10)]);
-  client.send(frame(SETTINGS, 0, 0, settings), frame(HEADERS, 5, 1, PIPED), frame(HEADERS, 5, 3, PIPED));
-  const bytesOf = (id: number) =>
-    client.seen.reduce(
-      (sum, one) => (one.type === DATA && one.streamId === id ? sum + one.payload.length : sum),
-      0,
-    );
-  await until('ten bytes of each', () => bytesOf(1) === 10 && bytesOf(3) === 10);
-  client.send(frame(WINDOW, 0, 1, uint32(5)));
-  await until('five more', () => bytesOf(1) === 15);
-  t.equal(bytesOf(3), 10);
-  // The connection's own window is left as it was at first.
-  client.send(frame(WINDOW, 0, 1, uint32(BYTES)));
-  await until('all that the connection takes', () => bytesOf(1) + bytesOf(3) === 65_535);
-  client.send(frame(SETTINGS, 0, 0, Buffer.concat([Buffer.from([0, 4]), uint32(0)])));
-  client.send(frame(WINDOW, 0, 0, uint32(1_000_000)), frame(WINDOW, 0, 3, uint32(20)));
-  await until('a window that became negative is filled first', () => bytesOf(3) === 20);
-  client.send(frame(WINDOW, 0, 0, uint32(2 ** 30)), frame(WINDOW, 0, 1, uint32(BYTES)));
-  client.send(frame(WINDOW, 0, 3, uint32(2 * BYTES)));
-  await until('both are whole', () => bytesOf(1) === 46 * 65_536 && bytesOf(3) === 46 * 65_536);
-  client.socket.destroy();
-});
-
 t.test('a client that reads nothing at all is cut off, and others go on', async (t) => {
   const api = await start(t);
   const client = await openRawHttp2(api.port);
@@ -130,6 +109,43 @@ t.test('a client that reads nothing at all is cut off, and others go on', async 
   client.socket.pause();
   await api.observed(({ path, status }) => path === '/piped' && status === 499);
   await livesOn(t, api);
-  client.socket.resume();
-  await client.closed;
+  client.socket.destroy();
+});
+
+const open = (id: number) => frame(HEADERS, END_HEADERS, id, POST_BLOCK);
+const many = (one: Buffer) => Buffer.concat(Array.from({ length: 4_000 }, () => one));
+const rounds = (framesOf: (id: number) => Buffer[]) =>
+  Buffer.concat(Array.from({ length: 4_000 }, (_, i) => framesOf(i * 2 + 1)).flat());
+
+t.test('floods of frames leave other connections served', async (t) => {
+  const api = await startApiServer(t);
+  const floods: [string, Buffer][] = [
+    ['PING', many(frame(PING, 0, 0, Buffer.alloc(8)))],
+    ['SETTINGS', many(EMPTY_SETTINGS)],
+    ['PRIORITY', many(frame(PRIORITY, 0, 1, Buffer.alloc(5)))],
+    ['WINDOW_UPDATE', many(frame(WINDOW, 0, 0, uint32(1)))],
+    ['unknown frames', many(frame(0xee, 0, 0))],
+    ['DATA without content', Buffer.concat([open(1), many(frame(DATA, 0, 1))])],
+    ['requests that are reset', rounds((id) => [open(id), frame(RST, 0, id, uint32(8))])],
+    ['requests that are malformed', rounds((id) => [frame(HEADERS, BOTH, id, Buffer.from([0x82]))])],
+    ['requests beyond the streams that may be open', rounds((id) => [open(id)])],
+  ];
+  for (const [what, bytes] of floods) {
+    const connection = await openRawHttp2(api.port);
+    connection.send(bytes);
+    const startedMs = performance.now();
+    await livesOn(t, api);
+    t.ok(performance.now() - startedMs < 2_000, what);
+    connection.socket.destroy();
+  }
+});
+
+t.test('streams beyond the maximum are reset for another attempt', async (t) => {
+  const api = await startApiServer(t, { limits: { maxStreams: 2 } });
+  const connection = await openRawHttp2(api.port);
+  connection.send(open(1), open(3), open(5));
+  const reset = await connection.find(({ type }) => type === RST);
+  t.equal(reset.streamId, 5);
+  t.equal(reset.payload.readUInt32BE(), constants.NGHTTP2_REFUSED_STREAM);
+  connection.socket.destroy();
 });
