@@ -203,6 +203,10 @@ t.test('a key is made with the keyboard alone on a narrow screen, and the focus 
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { name: 'Settings' }).waitFor();
       t.equal(await page.evaluate('document.activeElement.id'), 'content', 'the focus is in the new page');
+      await page.reload();
+      await page.getByRole('heading', { name: 'Settings' }).waitFor();
+      const box = await page.getByRole('link', { name: 'Project', exact: true }).boundingBox();
+      t.ok(box !== null && box.x >= 0 && box.x + box.width <= 360, 'the link of the page is in view');
     },
     { width: 360 },
   );

@@ -98,8 +98,9 @@ function Navigation() {
   const nav = useRef<HTMLElement>(null);
   const current = PAGES.findIndex(([path]) => location.startsWith(path));
   useEffect(() => {
-    // On narrow screens the pages scroll sideways.
-    nav.current?.children[current]?.scrollIntoView({ block: 'nearest', inline: 'center' });
+    // On narrow screens the pages scroll sideways. `scrollIntoView` would have Tab start behind the link, not at the top.
+    const link = nav.current?.children[current];
+    if (nav.current && link) nav.current.scrollLeft += middleOf(link) - middleOf(nav.current);
   }, [current]);
   return (
     <nav className="side" aria-label="Pages" ref={nav}>
@@ -110,6 +111,11 @@ function Navigation() {
       ))}
     </nav>
   );
+}
+
+function middleOf(element: Element): number {
+  const { left, width } = element.getBoundingClientRect();
+  return left + width / 2;
 }
 
 function Pages() {
