@@ -8,6 +8,7 @@ const PAGES = [
   'README.md',
   'CONTRIBUTING.md',
   'CHANGELOG.md',
+  'SECURITY.md',
   'test/support/README.md',
   ...readdirSync('docs')
     .filter((name) => name.endsWith('.md'))

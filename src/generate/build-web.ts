@@ -3,12 +3,19 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { collectLicenses, LICENSES } from './bundle/licenses.js';
 import { bundlePage, PAGES } from './bundle/web-page.js';
 import { filesIn } from './files-in.js';
 
 /** All that a page can be made of. */
 const FOLDERS = ['src/web', 'src/proof', 'src/protocol', 'src/client', 'gen/attestation'];
-const FILES = ['src/generate/bundle/web-page.ts', 'src/server/web/palette.css', 'package-lock.json'];
+const FILES = [
+  'src/generate/build-web.ts',
+  'src/generate/bundle/licenses.ts',
+  'src/generate/bundle/web-page.ts',
+  'src/server/web/palette.css',
+  'package-lock.json',
+];
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const stamp = join(root, 'dist/web/inputs.sha256');
@@ -30,6 +37,8 @@ function hashInputs(): string {
 
 const inputs = hashInputs();
 if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== inputs) {
-  for (const page of PAGES) await bundlePage(root, page);
+  const modules: string[] = [];
+  for (const page of PAGES) modules.push(...(await bundlePage(root, page)));
+  writeFileSync(join(root, 'dist/web', LICENSES), collectLicenses(root, modules));
   writeFileSync(stamp, inputs);
 }

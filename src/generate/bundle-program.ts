@@ -6,7 +6,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { collectLicenses } from './bundle/licenses.js';
+import { collectLicenses, LICENSES } from './bundle/licenses.js';
 import { ownUrls } from './bundle/own-urls.js';
 import { readRootManifest } from './packages/manifest.js';
 
@@ -28,4 +28,4 @@ const { metafile } = await build({
   metafile: true,
   logLevel: 'warning',
 });
-writeFileSync(join(out, 'LICENSES.txt'), collectLicenses(root, Object.keys(metafile.inputs)));
+writeFileSync(join(out, LICENSES), collectLicenses(root, Object.keys(metafile.inputs)));

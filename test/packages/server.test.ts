@@ -20,9 +20,15 @@ function attest(args: readonly string[], env?: Record<string, string>): Promise<
 t.test('it installs no other package, and has the licences of bundled ones', async (t) => {
   const names = project.installed.map((path) => path.replace(/^.*node_modules\//, ''));
   t.same(names, ['attestation-service']);
-  const packed = join(project.dir, 'node_modules/attestation-service/dist/attest');
-  const licenses = await readFile(join(packed, 'LICENSES.txt'), 'utf8');
-  for (const name of ['fastify', 'postgres', 'nats']) t.match(licenses, new RegExp(`^${name} \\d`, 'm'));
+  const packed = join(project.dir, 'node_modules/attestation-service/dist');
+  const bundled = {
+    attest: ['fastify', 'postgres', 'nats'],
+    web: ['react', 'react-dom', 'preact', '@noble/hashes'],
+  };
+  for (const [folder, names] of Object.entries(bundled)) {
+    const licenses = await readFile(join(packed, folder, 'THIRD_PARTY_LICENSES'), 'utf8');
+    for (const name of names) t.match(licenses, new RegExp(`^${name} \\d.*\\n\\n.*\\S`, 'm'), name);
+  }
   const manifest = await readFile(join(project.dir, 'node_modules/attestation-service/package.json'), 'utf8');
   t.notOk('scripts' in JSON.parse(manifest));
 });

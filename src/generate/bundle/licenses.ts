@@ -4,6 +4,9 @@ import { join } from 'node:path';
 const PACKAGE = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/;
 const LICENSE_FILE = /^(?:licen[cs]e|copying|notice)/i;
 
+/** The file beside a bundle that holds the licences of the packages in it. */
+export const LICENSES = 'THIRD_PARTY_LICENSES';
+
 /** The licences of the npm packages that these files (paths from `root`) belong to, each under its name and version. */
 export function collectLicenses(root: string, files: readonly string[]): string {
   const folders = new Set(files.flatMap((file) => PACKAGE.exec(file)?.[0] ?? []));

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { build, type Plugin } from 'vite';
 import { RULES, rulesStub } from '../packages/stage-client.js';
 import { stripUnreadOptions } from '../packages/strip-options.js';
@@ -15,9 +15,12 @@ export const PAGES: readonly Page[] = [
   { name: 'verify', jsx: 'preact', base: './', isOneScript: true },
 ];
 
-/** Bundles the page into `dist/web/<name>/`: `index.html`, and scripts and styles with their hashes as names. Throws if a file does not compile. */
-export async function bundlePage(root: string, { name, jsx, base, isOneScript }: Page): Promise<void> {
-  await build({
+/**
+ * Bundles the page into `dist/web/<name>/`: `index.html`, and scripts and styles with their hashes as names. Returns the
+ * paths, from `root`, of the modules that it is made of. Throws if a file does not compile.
+ */
+export async function bundlePage(root: string, { name, jsx, base, isOneScript }: Page): Promise<string[]> {
+  const built = await build({
     configFile: false,
     root: join(root, 'src/web', name),
     base,
@@ -40,6 +43,11 @@ export async function bundlePage(root: string, { name, jsx, base, isOneScript }:
       },
     },
   });
+  return [built]
+    .flat()
+    .flatMap((one) => ('output' in one ? one.output : []))
+    .flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []))
+    .map((id) => relative(root, id.replace('\0', '')));
 }
 
 /** Takes the browser's primitives of `src/proof/` in the place of Node's, and lets no other module of Node in. */

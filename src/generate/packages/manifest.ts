@@ -7,6 +7,8 @@ type RootManifest = {
   version: string;
   description: string;
   license: string;
+  /** Set where a release is made: npm compares it with the repository that the provenance names. */
+  repository?: object;
   engines: Record<string, string>;
   bin: Record<string, string>;
   dependencies: Record<string, string>;
@@ -37,6 +39,7 @@ export function clientManifest(root: RootManifest, packages: readonly string[]):
     version: root.version,
     description: 'Calls the attestation service, verifies its webhooks and its proof bundles.',
     license: root.license,
+    repository: root.repository,
     type: 'module',
     engines: root.engines,
     sideEffects: false,
@@ -56,12 +59,13 @@ export function clientManifest(root: RootManifest, packages: readonly string[]):
 
 /** package.json of the server, which has its dependencies in its bundle; no script runs at installation. */
 export function serverManifest(root: RootManifest): object {
-  const { name, version, description, license, engines, bin } = root;
+  const { name, version, description, license, repository, engines, bin } = root;
   return {
     name,
     version,
     description,
     license,
+    repository,
     type: 'module',
     engines,
     bin,

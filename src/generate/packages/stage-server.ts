@@ -30,15 +30,18 @@ export function stageServer({ root, out }: { root: string; out: string }): void 
   writeJson(join(out, 'package.json'), serverManifest(readRootManifest(root)));
 }
 
-/** A module with those that it imports. */
+/** A module with those that it imports. Throws if a package is among them: its licence would be in no file. */
 function bundle(file: string): string {
-  const { outputFiles } = buildSync({
+  const { outputFiles, metafile } = buildSync({
     entryPoints: [file],
     bundle: true,
     platform: 'node',
     format: 'esm',
     target: 'node20',
     write: false,
+    metafile: true,
   });
+  const foreign = Object.keys(metafile.inputs).find((path) => path.includes('node_modules/'));
+  if (foreign !== undefined) throw new Error(`${file} bundles ${foreign}`);
   return outputFiles.map(({ text }) => text).join('');
 }
