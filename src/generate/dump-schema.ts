@@ -1,5 +1,8 @@
 import type { Sql } from '../server/store/database/connect.js';
 
+/** Where the dump is kept. */
+export const SCHEMA = 'gen/schema.sql';
+
 const HEADER = `-- The schema of an empty database after all migrations, read from its catalogs. Written by \`npm run generate\` for
 -- reviewers of migrations; nothing runs it.
 `;

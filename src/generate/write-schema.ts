@@ -1,14 +1,18 @@
-/** The third part of `npm run generate`: dumps the schema that the migrations create, for reviewers. */
+/**
+ * The third part of `npm run generate`: dumps the schema that the migrations create, for reviewers. The check names another
+ * checkout to write it to.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { lockDataDir } from '../server/embedded/data-dir.js';
 import { startPostgres } from '../server/embedded/postgres.js';
 import { connectPool } from '../server/store/database/connect.js';
 import { migrate } from '../server/store/database/migrate.js';
-import { dumpSchema } from './dump-schema.js';
+import { dumpSchema, SCHEMA } from './dump-schema.js';
 
-const TARGET = new URL('../server/store/schema.sql', import.meta.url);
+const [out = fileURLToPath(new URL('../..', import.meta.url))] = process.argv.slice(2);
 
 const log = { debug: () => {}, warn: console.warn, error: console.error };
 const dataDir = await lockDataDir({ path: await mkdtemp(join(tmpdir(), 'attest-schema-')) });
@@ -17,7 +21,7 @@ try {
   const pool = connectPool({ url: server.url, name: 'generate', max: 1, statementTimeoutMs: 60_000 });
   try {
     await migrate(pool);
-    await writeFile(TARGET, await dumpSchema(pool));
+    await writeFile(resolve(out, SCHEMA), await dumpSchema(pool));
   } finally {
     await pool.end();
     await server.stop();

@@ -9,7 +9,7 @@ t.test('the build contains the assets of the sources, and none whose source was 
       'a.ts': '',
       'notes.md': '',
       schema: { 'x.json': 'new' },
-      store: { migrations: { '0001_log.sql': 'sql' } },
+      store: { migrations: { '0001_initial.sql': 'sql' } },
       web: { 'page.html': 'html', 'page.css': 'css', 'mark.svg': 'svg' },
     },
     gen: { 'a.ts': '', openapi: { 'openapi.json': 'json' } },
@@ -32,7 +32,11 @@ t.test('the build contains the assets of the sources, and none whose source was 
   });
   completeBuild(root);
   const dist = (path: string) => join(root, 'dist', path);
-  const assets = { 'schema/x.json': 'new', 'store/migrations/0001_log.sql': 'sql', 'web/page.html': 'html' };
+  const assets = {
+    'schema/x.json': 'new',
+    'store/migrations/0001_initial.sql': 'sql',
+    'web/page.html': 'html',
+  };
   for (const [path, text] of Object.entries(assets)) t.equal(readFileSync(dist(`src/${path}`), 'utf8'), text);
   const kept = [
     'src/a.js',

@@ -171,11 +171,18 @@ t.test('generated code that differs from its sources is named and left unchanged
     'emit Anchored(digest, tx.origin)',
   );
   writeFileSync(join(root, 'test/gen/old_pb.ts'), '');
+  edit(
+    root,
+    'src/server/store/migrations/0001_initial.sql',
+    'CREATE TABLE worker (',
+    'CREATE TABLE laborer (',
+  );
   t.strictSame(check(), {
     problem: [
       'gen/attestation/jobs/v1/jobs_pb.ts is missing',
       'gen/attestation/v1/batches_pb.ts differs',
       'gen/contracts/anchor.ts differs',
+      'gen/schema.sql differs',
       'test/gen/old_pb.ts is left over',
       'run "npm run generate" and commit what it writes',
     ].join('\n'),

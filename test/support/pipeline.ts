@@ -109,8 +109,6 @@ export type TestPipelineOptions = {
   deadlineMs?: number;
   batchMaxLeaves?: number;
   observeAttempts?: (counts: AttemptCounts) => void;
-  /** How rows are stored. Default: as this version does. */
-  accept?: typeof sequenceSubmissions;
   /** The folder of secrets and register, of several pipelines of one installation. Default: a new one. */
   dir?: string;
 };
@@ -128,7 +126,6 @@ export async function openPipeline(
 
 /** Sets the tables up as a worker and an API do at their start. */
 export async function makePipeline(test: Owner, options: TestPipelineOptions): Promise<TestPipeline> {
-  const { accept = sequenceSubmissions } = options;
   const dir = options.dir ?? (await temporaryDir(test));
   const secrets = await openSecrets(dir);
   const register = join(dir, 'register');
@@ -216,7 +213,7 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
     makeRows,
     submit: async (count) => {
       const rows = makeRows(count);
-      const results = await accept(pool, logId, rows, false, 86_400_000);
+      const results = await sequenceSubmissions(pool, logId, rows, false, 86_400_000);
       return rows.map((row, i) => acknowledge(row, results[i]?.logIndex ?? -1));
     },
     another: (change) => ({ ...pipeline, ...change }),

@@ -81,8 +81,8 @@ CREATE TABLE audit_entry_default (
   CONSTRAINT audit_entry_default_pkey PRIMARY KEY (id)
 );
 ALTER TABLE audit_entry ATTACH PARTITION audit_entry_default DEFAULT;
-CREATE INDEX audit_entry_default_by_project ON audit_entry_default USING btree (project_id, id);
-CREATE INDEX audit_entry_default_by_resource ON audit_entry_default USING btree (resource_id, id);
+CREATE INDEX audit_entry_default_project_id_id_idx ON audit_entry_default USING btree (project_id, id);
+CREATE INDEX audit_entry_default_resource_id_id_idx ON audit_entry_default USING btree (resource_id, id);
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit_entry_default FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE TABLE batch (
@@ -579,40 +579,6 @@ CREATE TABLE worker (
   CONSTRAINT worker_pkey PRIMARY KEY (id)
 );
 
-CREATE OR REPLACE FUNCTION accept_submissions(p_log_id integer, p_again boolean, p_retention_ms bigint, p_id text[], p_project_id text[], p_api_key_id text[], p_submitted_ms bigint[], p_artifact_sha256 bytea[], p_schema text[], p_metadata text[], p_metadata_state smallint[], p_metadata_errors text[], p_salt bytea[], p_commitment bytea[], p_dsse_key_id integer[], p_signature bytea[], p_leaf_hash bytea[], p_idempotency_key text[], p_request_hash bytea[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[])
- RETURNS TABLE(outcome smallint, resource_id text, log_index bigint, second bigint, n_second bigint, n_hour bigint, n_day bigint)
- LANGUAGE plpgsql
- SET enable_seqscan TO 'off'
-AS $function$
-#variable_conflict use_column
-DECLARE
-  r record;
-BEGIN
-  SELECT * INTO r FROM append_submissions(
-    p_log_id => p_log_id, p_is_retry => p_again, p_retention_ms => p_retention_ms,
-    p_api_key_id => p_api_key_id, p_project_id => p_project_id, p_limit_second => p_limit_second,
-    p_limit_hour => p_limit_hour, p_limit_day => p_limit_day,
-    p_key => ARRAY(SELECT generate_series(1, cardinality(p_id))), p_id => p_id, p_submitted_ms => p_submitted_ms,
-    p_schema => p_schema, p_dsse_key_id => p_dsse_key_id,
-    p_bytes => ARRAY(
-      SELECT u.artifact_sha256 || u.salt || u.commitment || u.leaf_hash || u.signature
-      FROM unnest(p_artifact_sha256, p_salt, p_commitment, p_leaf_hash, p_signature) WITH ORDINALITY
-        AS u(artifact_sha256, salt, commitment, leaf_hash, signature, n) ORDER BY u.n),
-    p_metadata => array_to_string(p_metadata, E'\n'), p_metadata_errors => p_metadata_errors,
-    p_idempotency_key => p_idempotency_key, p_request_hash => p_request_hash);
-  RETURN QUERY
-    SELECT (CASE r.outcome ->> i WHEN 'replayed' THEN 1 WHEN 'key_reused' THEN 2 WHEN 'busy' THEN 3
-            WHEN 'limited' THEN 4 ELSE 0 END)::smallint,
-           CASE WHEN r.resource_id IS NULL THEN p_id[i + 1] ELSE r.resource_id ->> i END,
-           CASE WHEN r.log_index IS NULL THEN r.first_index + i ELSE (r.log_index ->> i)::bigint END,
-           u.second, u.n_second, u.n_hour, u.n_day
-    FROM generate_series(0, cardinality(p_id) - 1) i
-    LEFT JOIN LATERAL json_populate_record(
-      NULL::window_use, CASE json_typeof(r.use -> i) WHEN 'object' THEN r.use -> i END) u ON true;
-END $function$;
-COMMENT ON FUNCTION accept_submissions(p_log_id integer, p_again boolean, p_retention_ms bigint, p_id text[], p_project_id text[], p_api_key_id text[], p_submitted_ms bigint[], p_artifact_sha256 bytea[], p_schema text[], p_metadata text[], p_metadata_state smallint[], p_metadata_errors text[], p_salt bytea[], p_commitment bytea[], p_dsse_key_id integer[], p_signature bytea[], p_leaf_hash bytea[], p_idempotency_key text[], p_request_hash bytea[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[]) IS 'append_submissions as processes of earlier versions call it: everything per submission, and numbers for outcomes.
-Locks: those of append_submissions.';
-
 CREATE OR REPLACE FUNCTION add_audit_partition(p_name text, p_bounds text)
  RETURNS void
  LANGUAGE plpgsql
@@ -1015,17 +981,6 @@ END $function$;
 COMMENT ON FUNCTION count_metadata_changes() IS 'Trigger of submission: counts corrections and redactions per project in metadata_change.
 Locks: the rows of metadata_change, in ascending order of project id, until the change commits: who reads a number sees every change up to it.';
 
-CREATE OR REPLACE FUNCTION covered(p_log_id integer, p_witness text, p_tree_size bigint)
- RETURNS boolean
- LANGUAGE sql
- STABLE
-AS $function$
-  SELECT EXISTS (SELECT FROM evidence e
-                 WHERE e.log_id = p_log_id AND e.witness = p_witness AND e.tree_size >= p_tree_size)
-$function$;
-COMMENT ON FUNCTION covered(p_log_id integer, p_witness text, p_tree_size bigint) IS 'Returns whether a witness has evidence for a checkpoint of p_tree_size or a later one.
-Locks: none.';
-
 CREATE OR REPLACE FUNCTION find_artifact(p_project_id text, p_artifact_sha256 bytea, p_schema text, p_status smallint, p_after timestamp with time zone, p_before timestamp with time zone, p_log_ids integer[], p_ends bigint[], p_limit integer, p_most integer)
  RETURNS TABLE(log_id integer, log_index bigint, is_match boolean)
  LANGUAGE plpgsql
@@ -1388,17 +1343,6 @@ BEGIN
 END $function$;
 COMMENT ON FUNCTION release_webhook(p_webhook_id text, p_lease bigint) IS 'Ends a lease and returns the milliseconds until something of the subscription is due; null if nothing is, or the lease is not p_lease any more. What only lacks a project token is due when there is one. Does not wait for the commit to be flushed.
 Locks: the subscription, before anything is read: what others make due meanwhile is either seen or sets due_at afterwards.';
-
-CREATE OR REPLACE FUNCTION required_witness(p policy)
- RETURNS SETOF text
- LANGUAGE sql
- IMMUTABLE
-AS $function$
-  SELECT w ->> 'name' FROM jsonb_array_elements(p.witnesses) w
-  WHERE (w ->> 'required')::boolean AND (w ->> 'kind')::int <> 1
-$function$;
-COMMENT ON FUNCTION required_witness(p policy) IS 'Returns the names of the witnesses that a policy requires, except the log itself (kind 1).
-Locks: none.';
 
 CREATE OR REPLACE FUNCTION return_tokens(p_api_key_id text, p_bucket smallint, p_count bigint, p_use window_use)
  RETURNS window_use
