@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { run, type Said } from './command.js';
 import { accepting, type Row, refusing } from './rows.js';
 import type { Scene } from './scene.js';
-import { REDUNDANT, TAMPERINGS, type Tampering, tampered } from './tampered.js';
+import { REDUNDANT, TAMPERINGS, type Tampering, tampered, UNKNOWN_MEMBER } from './tampered.js';
 import { paste, tool, verifyingScripts } from './tools.js';
 
 /** Files to take in the places of those that the lines of docs/verifying.md name. */
@@ -25,6 +25,11 @@ export async function checkSigstore(scene: Scene): Promise<Row[]> {
   for (const [what, change] of REDUNDANT) {
     rows.push(refusing('attest', what, await ours(dir, await write(scene, [what, change]))));
   }
+  const [added] = UNKNOWN_MEMBER;
+  const more = await write(scene, UNKNOWN_MEMBER);
+  rows.push(refusing('cosign', added, await cosign(dir, more)));
+  rows.push(refusing('sigstore-go', added, await sigstoreGo(dir, more)));
+  rows.push(accepting('attest', added, await ours(dir, more), [/Not checked: \/comment is not known/]));
   await writeStrangers(dir);
   rows.push(...(await allRefuse(dir, 'another file', { 'report.json': 'other.json' })));
   rows.push(...(await allRefuse(dir, 'another key', { 'dsse.pem': 'stranger.pem' })));

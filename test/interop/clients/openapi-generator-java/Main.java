@@ -24,7 +24,7 @@ public class Main {
     CreateAttestationRequest request =
         new CreateAttestationRequest().artifact(new ArtifactInput().sha256(args[0])).metadata(metadata);
     Submission made = attestations.createAttestation(request, args[0]);
-    File receipt = attestations.downloadBundleCose(args[1], null);
+    File receipt = attestations.downloadBundleCose(args[1], null, null);
     System.out.println("listed " + page.getData().get(0).getId());
     System.out.println("created " + made.getId());
     Files.copy(receipt.toPath(), Paths.get("bundle.cose"), StandardCopyOption.REPLACE_EXISTING);
