@@ -30,27 +30,28 @@ export type Call = {
   idempotencyKey: string | undefined;
   /** The rate windows that the call was counted in, after it. The response's headers report the tightest. */
   rateStates: readonly RateState[];
-  /** Whether the call has been counted. A creation that has not counts as a read. */
-  isCounted: boolean;
-  /** Whether the handler has returned a response. */
-  isAnswered: boolean;
+  readonly tally: Tally;
   /** Bytes of the request's body that were read, plus those that a compressed body was inflated to. */
   bodyBytes: number;
-  /** Whether the response is that of an earlier request with the same idempotency key. */
-  isReplayed: boolean;
-  /** Set if a rate window is exhausted: only replays of earlier requests are answered. */
-  isReplayOnly: boolean;
   /**
    * Of a batch: reads and checks its next item; undefined after the last. Throws the error of the whole request if it is
    * no list of items. The message of the call has no items.
    */
   nextItem: (() => ReadItem | undefined) | undefined;
-  /** Of a batch: the reads that its items count as which made no submission. */
-  itemReads: number | undefined;
   /** Of a batch: whether it has changed anything. The response to one that has not may be refused. */
   hasChanged: boolean | undefined;
   /** Response headers (gRPC: leading metadata), by lower-case name. */
   readonly responseHeaders: Map<string, string>;
+};
+
+/** What a call counts as in rate limits. */
+export type Tally = {
+  /** What the windows have room for: any call, or only replays of earlier requests. */
+  room: 'any' | 'replays';
+  /** The reads that were counted when the call was admitted. */
+  taken: number;
+  /** The reads that it counts as once it is over; undefined: those of a rejected call, by the size of its body. */
+  due: number | undefined;
 };
 
 /** An item of a batch: its message, or the error that it would have got alone, and its size as sent. */

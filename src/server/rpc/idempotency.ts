@@ -201,7 +201,7 @@ function requestHmac({ key }: KeyRing[0], { parent, name }: DescMethodUnary, req
 
 /** Marks the call as replayed and sets `Idempotent-Replayed` on the response. */
 export function markReplayed(call: Call): void {
-  call.isReplayed = true;
+  call.tally.due = 1;
   call.responseHeaders.set('idempotent-replayed', 'true');
 }
 

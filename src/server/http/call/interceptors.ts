@@ -1,4 +1,5 @@
 import type { DescMessage, Message } from '@bufbuild/protobuf';
+import { Bucket } from '../../../../gen/attestation/options/v1/options_pb.js';
 import type { Call, HandlerResponse } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
 import type { RateState } from '../../core/rate-window.js';
@@ -17,14 +18,7 @@ import { checkItems } from './batch-items.js';
 import { assertConfinable, assertOwn, fillOwnProject } from './confine.js';
 import { readIdempotencyKey } from './new-call.js';
 
-import {
-  countCall,
-  countRefused,
-  countUnrouted,
-  isSpentWindow,
-  type RateLimits,
-  rateHeaders,
-} from './rate.js';
+import { countCall, countRest, countUnrouted, isSpentWindow, type RateLimits, rateHeaders } from './rate.js';
 
 /** Dependencies of interceptors: no SQL, no sockets. */
 export type InterceptorDeps = Credentials &
@@ -81,7 +75,7 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
       try {
         if (call.session !== undefined) await assertOwn(deps.sessions, call, message);
         const response = await handler(message, call);
-        call.isAnswered = true;
+        if (call.rules.bucket === Bucket.READS) call.tally.due = 0;
         return response;
       } catch (error) {
         throw explainError(call.method.localName, error);
@@ -92,7 +86,7 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
       const { authorization } = req.headers;
       return authorization === undefined ? undefined : countUnroutedOf(deps, authorization, res);
     },
-    finish: (call) => countRefused(deps, call),
+    finish: (call) => countRest(deps, call),
   };
 }
 

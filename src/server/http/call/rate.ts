@@ -52,38 +52,18 @@ export async function countCall(deps: RateLimits, call: Call, nowMs: number): Pr
 const BYTES_OF_A_READ = 1024;
 
 /**
- * Counts the rest of a rejected call: one read for each started KiB of its body, if that is more than it has
- * counted as already, and of a replayed creation one read. To be called once, when the call is over.
+ * Counts what is due of a call beyond what was counted when it was admitted; of a rejected one that is one read for each
+ * started KiB of its body. To be called once, when the call is over.
  */
-export function countRefused(deps: RateLimits, call: Call): void {
-  const { principal } = call;
-  const { bucket, cost } = call.rules;
-  if (principal === undefined) return;
-  const reads = Math.max(1, Math.ceil(call.bodyBytes / BYTES_OF_A_READ));
-  if (bucket === Bucket.SUBMISSIONS) countUnmade(deps, call, principal, reads);
-  else if (bucket === Bucket.READS && !call.isAnswered) charge(deps, principal, reads - (cost || 1));
-}
-
-/** Counts a creation that the write has not counted, or the items of a batch. */
-function countUnmade(deps: RateLimits, call: Call, principal: Principal, reads: number): void {
-  const { isReplayOnly, itemReads } = call;
-  if (itemReads !== undefined) {
-    charge(deps, principal, itemReads - (isReplayOnly ? 1 : 0));
-    return;
-  }
-  if (call.isCounted && !isReplayOnly) return;
-  call.isCounted = true;
-  // `admitReplay` has counted one.
-  charge(deps, principal, (call.isReplayed ? 1 : reads) - (isReplayOnly ? 1 : 0));
-}
-
-function charge({ chargeReads }: RateLimits, principal: Principal, reads: number): void {
-  if (reads > 0) chargeReads(principal, reads);
+export function countRest({ chargeReads }: RateLimits, { principal, rules, tally, bodyBytes }: Call): void {
+  if (principal === undefined || rules.bucket === Bucket.UNSPECIFIED) return;
+  const due = tally.due ?? Math.max(1, Math.ceil(bodyBytes / BYTES_OF_A_READ));
+  if (due > tally.taken) chargeReads(principal, due - tally.taken);
 }
 
 /** A refusal without any other work is not counted. */
 function refuse(call: Call, spent: RateState, nowMs: number): never {
-  call.isCounted = true;
+  call.tally.due = 0;
   throw rateLimitExceeded(spent, nowMs);
 }
 
@@ -100,11 +80,13 @@ async function admitReplay(
   const key = findIdempotencyKey(call);
   const isBatch = call.rules.batchOf !== '';
   if (key === undefined && !isBatch) refuse(call, spent, nowMs);
-  const { rateStates } = call;
+  const { rateStates, tally } = call;
+  tally.due = 0;
   await countReads(deps, call, principal, 1, nowMs);
   call.rateStates = [...rateStates, ...call.rateStates];
   if (key !== undefined && !(await deps.hasClaim(principal, key))) refuse(call, spent, nowMs);
-  call.isReplayOnly = true;
+  tally.due = undefined;
+  tally.room = 'replays';
 }
 
 async function countReads(
@@ -114,7 +96,7 @@ async function countReads(
   count: number,
   nowMs: number,
 ): Promise<void> {
-  call.isCounted = true;
+  call.tally.taken = count;
   try {
     call.rateStates = [await deps.takeReads(principal, count)];
   } catch (error) {

@@ -62,7 +62,7 @@ export async function batchCreateAttestations(
     await storeSlice(batch, firsts.slice(at, at + SLICE));
   }
   await settleRepeats(batch, repeats);
-  call.itemReads = countReads(batch, bytes);
+  call.tally.due = countReads(batch, bytes);
   call.hasChanged = batch.results.some(({ outcome }) => outcome === ItemOutcome.CREATED);
   return batchResponse(
     fitProblems(batch.room, batch.results),
@@ -114,7 +114,8 @@ async function orFail(
  */
 async function admitItems(batch: Batch, slice: readonly CheckedItem[]): Promise<readonly CheckedItem[]> {
   const { deps, call, results } = batch;
-  const room = call.isReplayOnly ? 0 : Math.min(...call.rateStates.map(({ remaining }) => remaining));
+  const room =
+    call.tally.room === 'replays' ? 0 : Math.min(...call.rateStates.map(({ remaining }) => remaining));
   if (slice.length <= room) return slice;
   const unknown = await settleEarlier(batch, slice);
   for (const { index } of unknown.slice(room)) results[index] = { error: windowSpent(deps, call) };

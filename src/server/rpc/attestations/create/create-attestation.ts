@@ -94,7 +94,7 @@ export function createAttestation(
     const principal = getPrincipal(call);
     // The digest in upper case is the same request.
     if (request.artifact !== undefined) request.artifact.sha256 = request.artifact.sha256.toLowerCase();
-    if (call.isReplayOnly) return replayOnly(deps, request, call);
+    if (call.tally.room === 'replays') return replayOnly(deps, request, call);
     const metadata = readMetadata(request.metadata ?? {});
     if (metadata.canonical.length > LARGE_METADATA) await deps.ownTurn();
     const checked = checkSubmission(deps, request, metadata);
@@ -116,7 +116,7 @@ export function createAttestation(
     recordUse(deps, principal, call, result);
     switch (result.outcome) {
       case SubmissionOutcome.STORED:
-        call.isCounted = true;
+        call.tally.due = 0;
         return withWarnings(storedView(row, result), principal, checked);
       case SubmissionOutcome.REPLAYED:
         return replay(deps, result.resourceId, call, checked);
