@@ -18,8 +18,8 @@ import {
 
 /** Batches concurrent submissions of one log into single writes. */
 export type Sequencer = {
-  /** Counts rows that are being signed; a negative number counts those that were signed or failed. */
-  expect(rows: number): void;
+  /** Announces a row that is being signed, so that others wait for it. Call what it returns once it is signed or failed. */
+  announce(): () => void;
   /**
    * Resolves once the row is durable or is a replay. Rejects with the error for the caller, at the latest when the patience
    * since `arrivedMs` is over; by default since now.
@@ -65,7 +65,7 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
   };
   return {
     add,
-    expect: calls.expect,
+    announce: calls.announce,
     addMany: (rows) => Promise.all(rows.map((row) => add(row).catch((error: Error) => error))),
     queued: calls.waiting,
     close: calls.idle,
@@ -100,7 +100,7 @@ function newOutcome<T>(patienceMs: number) {
 type Calls = {
   /** Starts a call in the next turn, or once it is worth one. */
   schedule: () => void;
-  expect: (rows: number) => void;
+  announce: Sequencer['announce'];
   /** Rows in the queue, and those that are queued again after a delay. */
   waiting: () => number;
   /** Resolves once nothing waits and no call is in flight. */
@@ -146,9 +146,12 @@ function createCalls(deps: SequencerDeps, queue: QueuedRow[]): Calls {
   };
   return {
     schedule,
-    expect: (rows) => {
-      pace.expect(rows);
-      if (rows < 0) schedule();
+    announce: () => {
+      pace.announced(1);
+      return () => {
+        pace.announced(-1);
+        schedule();
+      };
     },
     waiting: () => queue.length + delayed,
     idle: () =>
@@ -178,7 +181,7 @@ function createAlarm(clock: () => number, wake: () => void): (ms: number) => voi
 type Pace = {
   /** The milliseconds until a call may start with the queued rows; 0 or less if now. */
   waitMs: () => number;
-  expect: (rows: number) => void;
+  announced: (change: 1 | -1) => void;
   started: () => void;
   ended: (rows: number) => void;
   inFlight: () => number;
@@ -189,7 +192,7 @@ function createPace({ limits, clock }: SequencerDeps, queue: readonly Pick<Queue
   let startedMs = 0;
   let endedMs = Number.NEGATIVE_INFINITY;
   let answered = 0;
-  let expected = 0;
+  let announced = 0;
   const queuedMs = () => queue[0]?.queuedMs ?? 0;
   return {
     waitMs: () => {
@@ -197,11 +200,11 @@ function createPace({ limits, clock }: SequencerDeps, queue: readonly Pick<Queue
       if (queue.length >= limits.enoughRows) return 0;
       const nowMs = clock();
       if (inFlight > 0) return startedMs + SLOW_CALL_MS - nowMs;
-      if (expected > 0) return Math.max(endedMs, queuedMs()) + MAX_SIGNING_MS - nowMs;
+      if (announced > 0) return Math.max(endedMs, queuedMs()) + MAX_SIGNING_MS - nowMs;
       return answered < MANY_ROWS ? 0 : endedMs + RETURN_MS - nowMs;
     },
-    expect: (rows) => {
-      expected += rows;
+    announced: (change) => {
+      announced += change;
     },
     started: () => {
       inFlight++;

@@ -158,15 +158,15 @@ t.test(
       clock: () => nowMs,
       guard: { ...SEQUENCER_OPTIONS.guard, assertWritable },
     });
-    scene.sequencer.expect(1);
+    const signed = scene.sequencer.announce();
     const first = scene.accept(scene.makeRows(1));
     for (let turn = 0; turn < 3; turn++) await nextTurn();
     const second = scene.accept(scene.makeRows(1));
-    scene.sequencer.expect(-1);
+    signed();
     const results = [...(await first), ...(await second)];
     t.same(outcomes(results), [SubmissionOutcome.STORED, SubmissionOutcome.STORED]);
     t.equal(calls, 1);
-    scene.sequencer.expect(1);
+    scene.sequencer.announce();
     const waiting = scene.accept(scene.makeRows(1));
     nowMs += 1_000;
     t.same(outcomes(await waiting), [SubmissionOutcome.STORED]);

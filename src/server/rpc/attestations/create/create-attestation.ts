@@ -104,11 +104,11 @@ export function createAttestation(
     const stated = stateSubmission(deps, checked, submitter);
     const sequencer = sequencers.known(environment) ?? (await sequencers.find(environment));
     let signed: SignedStatement;
-    sequencer.expect(1);
+    const signingEnded = sequencer.announce();
     try {
       signed = await signer.sign(stated.statement);
     } finally {
-      sequencer.expect(-1);
+      signingEnded();
     }
     const idempotency = idempotencyOf(deps, call, request, checked);
     const row = newSubmission(stated, signed, signer.keyId, submitter, idempotency);
