@@ -187,9 +187,11 @@ export const postgresUrl: SettingType<string> = {
   secret: true,
   parse: (text) => {
     if (!/^postgres(ql)?:\/\/[^\s/]+(\/\S*)?$/.test(text)) throw new InvalidValue();
-    const wanted = /[?&]target_session_attrs=([^&]*)/.exec(text)?.[1] ?? 'primary';
-    if (wanted !== 'primary' && wanted !== 'read-write') {
-      throw new InvalidValue('target_session_attrs must be primary or read-write');
+    const [, hosts = ''] = /^[^/]*\/\/(?:[^/@]*@)?([^/?]*)/.exec(text) ?? [];
+    if (hosts.includes(',') || text.includes('target_session_attrs=')) {
+      throw new InvalidValue(
+        'it must name one server; put several behind a DNS name, a proxy or a pooler that leads to the one that accepts writes',
+      );
     }
     return text;
   },

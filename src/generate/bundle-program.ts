@@ -8,11 +8,13 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { collectLicenses, LICENSES } from './bundle/licenses.js';
 import { ownUrls } from './bundle/own-urls.js';
+import { assertPatched } from './bundle/patched.js';
 import { readRootManifest } from './packages/manifest.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const out = join(root, 'dist/attest');
 
+assertPatched(root, 'src/server/store/patches');
 rmSync(out, { recursive: true, force: true });
 const { metafile } = await build({
   entryPoints: [join(root, 'dist/src/main.js')],

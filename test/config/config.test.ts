@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { publicUrls, readConfig } from '../../src/config/config.js';
+import { postgresUrl } from '../../src/config/setting-types.js';
 import { fileKey } from '../support/certificates/file-key.js';
 import { KEY, OPEN_LIMITS, problemsOf, SERVER, server } from './samples.js';
 
@@ -179,4 +180,15 @@ t.test('the public addresses follow the listening port unless they are set', asy
   t.same(publicUrls(named, 1), { baseUrl: 'https://a.example/x', verifyUrl: 'https://a.example/x/verify' });
   const tls = { ...bare, tls: { certFile: 'c', keyFile: 'k' } };
   t.equal(publicUrls(tls, 8443).baseUrl, 'https://localhost:8443');
+});
+
+t.test('DATABASE_URL names one server', async (t) => {
+  for (const url of ['postgres://u:p@a:5432,b:5432/d', 'postgres://a/d?target_session_attrs=primary']) {
+    t.throws(
+      () => postgresUrl.parse(url),
+      { message: /must name one server; put several behind a DNS name/ },
+      url,
+    );
+  }
+  t.equal(postgresUrl.parse('postgres://u:p,q@a:5432/d'), 'postgres://u:p,q@a:5432/d');
 });

@@ -1,4 +1,4 @@
-/** Connections over watched sockets: over TLS, to one of several hosts, and closed if the server is silent. */
+/** Connections over watched sockets: over TLS, and closed if the server is silent. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { TLSSocket } from 'node:tls';
@@ -72,17 +72,6 @@ t.test('a connection to a silent server is closed, however many statements are s
   t.ok(isConnectionLost(await pool`SELECT 2`.catch((failed: unknown) => failed)));
   // The driver sends a hundred statements ahead; from then on nothing would be written any more.
   t.ok(asked < 100, `given up after ${asked} more statements`);
-});
-
-t.test('of several hosts the next is tried if one is unavailable', async (t) => {
-  const closed = createServer().listen(0, '127.0.0.1');
-  await once(closed, 'listening');
-  const { port } = closed.address() as AddressInfo;
-  closed.close();
-  await once(closed, 'close');
-  const { username, password, host, pathname } = databaseUrl;
-  const pool = open(t, `postgres://${username}:${password}@127.0.0.1:${port},${host}${pathname}`);
-  t.same(await until('it is found', () => pool`SELECT 1 AS one`.catch(() => undefined)), [{ one: 1 }]);
 });
 
 t.test('a server that never answers is given up, and the error names its address', async (t) => {

@@ -43,11 +43,8 @@ export type PoolOptions = {
  * disconnected process does not hold locks for longer. A connection that is silent for 1.5 times the timeout is closed,
  * and its callers get an error: the outcome is unknown.
  *
- * Of several hosts each is tried once, the last good one first; standbys are skipped.
- *
  * The driver is patched (`patches/`). Unpatched, a connection that is lost while it is opened or written to ends the
- * process or never recovers, and of several hosts some are never tried, or tried for ever; its queues grow with every
- * statement until they are once empty, and searching them takes 16 µs for each statement after some seconds of load.
+ * process or never recovers.
  */
 export function connectPool(options: PoolOptions): Pool {
   const { max, statementTimeoutMs, onClose = () => {} } = options;
@@ -92,7 +89,6 @@ function openConnections(
   const sockets = { socket: watchedSockets(isPatient ? undefined : statementTimeoutMs * 1.5) };
   return postgres(url, {
     ...more,
-    ...(wantsPrimary(url) && { target_session_attrs: 'primary' as const }),
     ...sockets,
     // Sooner than the socket is closed as silent: the driver opens that one again and tells nobody.
     connect_timeout: Math.min(MAX_CONNECT_SECONDS, statementTimeoutMs / 1000),
@@ -108,12 +104,6 @@ function openConnections(
 
 /** The function of Postgres that waits for a synchronous standby. It warns when the wait is cancelled. */
 const WAIT_FOR_STANDBY = 'SyncRepWaitForLSN';
-
-/** Of several servers one accepts writes. The driver distinguishes `primary`, not `read-write`. */
-function wantsPrimary(url: string): boolean {
-  const [, hosts = ''] = /^[^/]*\/\/(?:[^/@]*@)?([^/?]*)/.exec(url) ?? [];
-  return hosts.includes(',') || url.includes('target_session_attrs=');
-}
 
 /** The type `bytea[]` (pg_type.dat). */
 const BYTEA_ARRAY_OID = 1001;

@@ -1,19 +1,18 @@
 import { connect, type Socket } from 'node:net';
 
-/** The driver's target: the hosts of the URL with their ports, or a Unix socket. */
+/** The driver's target: the host of the URL with its port, or a Unix socket. */
 type Place = { host: string[]; port: number[]; path: string | false };
 
 /**
- * Creates the driver's sockets, to the host at index `at`. Each is closed after `silenceMs` without traffic, unless that is
+ * Creates the driver's sockets. Each is closed after `silenceMs` without traffic, unless that is
  * undefined. Neither the driver nor the system does so: TCP retransmits to a machine that is gone for a quarter of an hour.
  */
-export function watchedSockets(silenceMs: number | undefined): (place: Place, at?: number) => Socket {
-  return ({ host, port, path }, at = 0) => {
-    const name = host[at] ?? '';
-    const socket = path === false ? connect(port[at] ?? 0, name) : connect(path);
+export function watchedSockets(silenceMs: number | undefined): (place: Place) => Socket {
+  return ({ host: [host = ''], port: [port = 0], path }) => {
+    const socket = path === false ? connect(port, host) : connect(path);
     if (silenceMs !== undefined) closeWhenSilent(socket, silenceMs);
     // The driver reads the name in the server's certificate from here, and what its errors say.
-    return Object.assign(socket, { host: name, port: port[at] });
+    return Object.assign(socket, { host, port });
   };
 }
 
