@@ -2,7 +2,7 @@
 import { relative } from 'node:path';
 import type { Cli } from './cli/cli.js';
 import { runProgram } from './cli/program.js';
-import { processEnv } from './config/config.js';
+import { processEnv } from './config/process-env.js';
 
 /** Exit code when the reader of a pipe closed it: 128 + SIGPIPE, as shells report it. */
 const EXIT_BROKEN_PIPE = 141;

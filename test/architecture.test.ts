@@ -89,7 +89,7 @@ t.test('an import upward or sideways is reported, with both ends', async (t) => 
     ['src/server/http/rest/a.ts', '../../store/b.js', 'server/http may not import server/store'],
     ['src/server/http/a.ts', '../rpc/b.js', 'server/http may not import server/rpc'],
     ['src/config/a.ts', '../server/json/b.js', 'config may not import server/json'],
-    ['src/config/config.ts', '../server/store/b.js', 'config may not import server/store'],
+    ['src/config/process-env.ts', '../server/store/b.js', 'config may not import server/store'],
     ['src/server/process/a.ts', '../../cli/b.js', 'server/process may not import cli'],
     ['src/server/process/run.ts', '../../main.js', 'server/process may not import cli'],
     ['src/cli/a.ts', '../generate/b.js', 'cli may not import generate'],
@@ -150,7 +150,7 @@ t.test('a cycle of imports is reported, with the way around', async (t) => {
   t.strictSame(diamond, [], 'two ways to a file are no cycle');
 });
 
-t.test('only src/config/config.ts may read the environment, by any syntax', async (t) => {
+t.test('only src/config/process-env.ts may read the environment, by any syntax', async (t) => {
   const ways = [
     'export const a = process.env.A;',
     "export const a = process['env'];",
@@ -165,7 +165,7 @@ t.test('only src/config/config.ts may read the environment, by any syntax', asyn
       ['src/server/store/a.ts reads process.env'],
       way,
     );
-    t.strictSame(findViolations({ 'src/config/config.ts': `${way}\n` }), [], way);
+    t.strictSame(findViolations({ 'src/config/process-env.ts': `${way}\n` }), [], way);
   }
   t.strictSame(
     findViolations({

@@ -1,7 +1,6 @@
-import { Command } from 'commander';
+import { Command, CommanderError } from 'commander';
 import { version } from '../server/core/version.js';
 import type { AddCommand, Cli } from './cli.js';
-import { reportError } from './output/report-error.js';
 
 /** The commands in the order of `--help`. Each module is imported only when its command is called. */
 const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
@@ -53,11 +52,20 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<voi
       getErrHelpWidth: () => cli.stderr.columns ?? 100,
     });
   try {
-    const called = COMMANDS.get(args[0] ?? '');
-    for (const load of called ? [called] : COMMANDS.values()) (await load())(program, cli);
+    for (const load of findCommands(args[0])) (await load())(program, cli);
     if (args.length === 0) program.help({ error: true });
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
+    // Commander has printed the version or the help.
+    if (error instanceof CommanderError && error.exitCode === 0) return;
+    const { reportError } = await import('./output/report-error.js');
     reportError(cli, error, { json });
   }
+}
+
+/** All commands, for the help, unless the first argument needs one of them or none. */
+function findCommands(name = ''): (() => Promise<AddCommand>)[] {
+  if (name === '--version') return [];
+  const called = COMMANDS.get(name);
+  return called === undefined ? [...COMMANDS.values()] : [called];
 }

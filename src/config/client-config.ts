@@ -4,9 +4,8 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { EnvironmentName } from '../protocol/environment.js';
 import { parseApiKey } from '../server/keys/api-key.js';
-import { adminToken } from './secret-setting-types.js';
 import { readSettingFile } from './setting-files.js';
-import { path, publicUrl } from './setting-types.js';
+import { adminToken, path, publicUrl } from './setting-types.js';
 import { type Env, InvalidValue, openSettings, type Settings, type SettingType } from './settings.js';
 
 /** Base URL and API key. */

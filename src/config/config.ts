@@ -1,9 +1,9 @@
-/** Configuration, read from the environment and validated once at startup. The only file that reads `process.env`. */
+/** Configuration, read from the environment and validated once at startup. */
 
 import type { Secrets } from '../server/keys/secrets.js';
 import { type RegisterConfig, readRegisterConfig } from './checkpoint-register.js';
 import { type CosignerConfig, readCosignerConfig } from './cosigner-settings.js';
-import { adminToken, dsseKeyFiles, logKeyFiles, mlDsaKeyFiles, secretKey } from './secret-setting-types.js';
+import { dsseKeyFiles, logKeyFiles, mlDsaKeyFiles, secretKey } from './secret-setting-types.js';
 import {
   type LogLevel,
   readDataDir,
@@ -11,7 +11,7 @@ import {
   readServerSettings,
   type ServerSettings,
 } from './server-settings.js';
-import { natsUrl, path, postgresUrl } from './setting-types.js';
+import { adminToken, natsUrl, path, postgresUrl } from './setting-types.js';
 import { type Env, openSettings, type Settings } from './settings.js';
 
 /** Configuration of `attest api` and `attest worker`; `attest up` derives one from its own. */
@@ -68,16 +68,6 @@ const READERS: { [P in keyof ConfigByCommand]: (settings: Settings) => ConfigByC
   'dsse-keys': readDatabase,
   'secret-keys': readDatabase,
 };
-
-/** The environment variables of this process. */
-export function processEnv(): Env {
-  return process.env;
-}
-
-/** Keeps the SDK of AWS from warning, on standard error, of a version of Node that the service supports. */
-export function silenceAwsNodeWarning(): void {
-  process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
-}
 
 /**
  * Reads the configuration of one command, and the files it names, relative to the working directory. Throws ConfigError

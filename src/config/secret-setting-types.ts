@@ -25,16 +25,6 @@ export const secretKey: SettingType<KeyRing> = {
   },
 };
 
-/** A bearer token (RFC 6750) of at least 24 characters. */
-export const adminToken: SettingType<string> = {
-  expected: '24 to 256 letters, digits or any of -._~+/=',
-  secret: true,
-  parse: (text) => {
-    if (!/^[A-Za-z0-9\-._~+/=]{24,256}$/.test(text)) throw new InvalidValue();
-    return text;
-  },
-};
-
 /**
  * `live=<path>,test=<path>`: different Ed25519 keys in PKCS#8 PEM, at least one and at most 8 for each environment.
  * `socket:<path>#<key id>` is a key of another process.

@@ -207,3 +207,13 @@ export const natsUrl: SettingType<string> = {
     return text;
   },
 };
+
+/** A bearer token (RFC 6750) of at least 24 characters. */
+export const adminToken: SettingType<string> = {
+  expected: '24 to 256 letters, digits or any of -._~+/=',
+  secret: true,
+  parse: (text) => {
+    if (!/^[A-Za-z0-9\-._~+/=]{24,256}$/.test(text)) throw new InvalidValue();
+    return text;
+  },
+};

@@ -1,21 +1,13 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { type Command, Option } from 'commander';
-import { type Client, createClient } from '../../client/client.js';
-import type { AttestationError } from '../../client/error.js';
-import { readClientConfig } from '../../config/client-config.js';
 import { fromUtf8 } from '../../proof/bytes/encoding.js';
 import { FormatError } from '../../proof/bytes/format-error.js';
 import { parseJsonText } from '../../proof/verify/read/json-text.js';
 import type { EnvironmentName } from '../../protocol/environment.js';
 import { findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
-import { type Cli, printError, UsageError } from '../cli.js';
+import { UsageError } from '../cli.js';
 import { readInputFile } from '../input/input-file.js';
-import { openFetch } from '../input/network.js';
-import { errorText } from '../output/report-error.js';
-import { readWithFlags } from './setting-flags.js';
 
-/** Shorter delays are not reported. */
-const MIN_REPORTED_DELAY_MS = 5_000;
 const MAX_JSON_FLAG_BYTES = 1024 * 1024;
 
 /** Flags of commands that call a service. */
@@ -46,26 +38,6 @@ export function addClientFlags(
 /** `--environment live|test`. */
 export function environmentFlag(description: string): Option {
   return new Option('--environment <environment>', description).choices(['live', 'test']);
-}
-
-/** Creates a client from flags and environment. Throws UsageError if the key is of another environment. */
-export function openClient(cli: Cli, flags: ClientFlags): Client {
-  const config = readWithFlags(cli.env, flags, (env) => readClientConfig(env, flags.environment ?? 'live'));
-  const { environment } = flags;
-  if (environment !== undefined && !config.apiKey.startsWith(`svc_${environment}_`)) {
-    throw new UsageError(`the API key is not a key of the ${environment} environment`);
-  }
-  return createClient({
-    ...config,
-    fetch: openFetch(cli.env),
-    onRetry: (error, delayMs) => reportRetry(cli, error, delayMs),
-  });
-}
-
-/** Reports a long delay before a retry. */
-export function reportRetry(cli: Cli, error: AttestationError, delayMs: number): void {
-  if (delayMs < MIN_REPORTED_DELAY_MS) return;
-  printError(cli, `retrying in ${Math.ceil(delayMs / 1000)} s: ${errorText(error)}`);
 }
 
 /**

@@ -3,7 +3,6 @@ import { Option } from 'commander';
 import type { Env } from '../../config/settings.js';
 import type { JsonRpc } from '../../proof/evm/json-rpc.js';
 import type { EvidenceSources } from '../../proof/verify/evidence/evidence.js';
-import { jsonRpcClient } from '../../server/witness/evm/json-rpc.js';
 import { UsageError } from '../cli.js';
 
 /** Help text about them. */
@@ -38,7 +37,10 @@ export function openEvmRpc(url: string): JsonRpc {
     throw new UsageError('the address of an EVM RPC is not an http or https URL');
   }
   const limits = { timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES };
-  return jsonRpcClient({}, { url, ...limits }, new AbortController().signal);
+  return async (method, params) => {
+    const { jsonRpcClient } = await import('../../server/witness/evm/json-rpc.js');
+    return jsonRpcClient({}, { url, ...limits }, new AbortController().signal)(method, params);
+  };
 }
 
 const CHAIN_ID = /^([1-9]\d{0,14})=/;

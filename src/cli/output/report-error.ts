@@ -4,15 +4,12 @@ import { ConfigError } from '../../config/settings.js';
 import { printable } from '../../protocol/printable.js';
 import { type Cli, printError, UsageError } from '../cli.js';
 
-/** Commander's exit code after --help and --version. */
-const HELP_SHOWN = 0;
-
 /** Prints an error on stderr, as one line or JSON, and sets the exit code. Prints the stack if ATTEST_DEBUG is set. */
 export function reportError(cli: Cli, error: unknown, { json }: { json: boolean }): void {
   if (error instanceof CommanderError) {
-    cli.exitCode = error.exitCode === HELP_SHOWN ? 0 : 2;
+    cli.exitCode = 2;
     // Commander has printed it already, except with --json, which silences it.
-    if (json && cli.exitCode !== 0) printError(cli, JSON.stringify({ error: errorJson(error) }));
+    if (json) printError(cli, JSON.stringify({ error: errorJson(error) }));
     return;
   }
   const isUsage = error instanceof UsageError || error instanceof ConfigError;

@@ -6,7 +6,7 @@ import t from 'tap';
 import { ErrorDetailSchema } from '../../../gen/attestation/v1/errors_pb.js';
 import { mapConcurrent } from '../../../src/cli/audit/source/map-concurrent.js';
 import type { Cli } from '../../../src/cli/cli.js';
-import { reportRetry } from '../../../src/cli/flags/client-flags.js';
+import { reportRetry } from '../../../src/cli/flags/open-client.js';
 import { formatBar, openProgress } from '../../../src/cli/output/progress.js';
 import { AttestationError } from '../../../src/client/error.js';
 import { runHere } from '../../support/calling/run-cli.js';

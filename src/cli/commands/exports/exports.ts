@@ -11,8 +11,9 @@ import {
 import { enumNames, findEnumNumber } from '../../../protocol/enum-names.js';
 import { type Cli, print, UsageError } from '../../cli.js';
 import { printJson, printJsonList } from '../../flags/admin-flags.js';
-import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from '../../flags/client-flags.js';
+import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/client-flags.js';
 import { addDestinationFlags, readDestination } from '../../flags/destination-flags.js';
+import { openClient } from '../../flags/open-client.js';
 import { confirm } from '../../output/confirm.js';
 import { exportTable, exportText } from '../../output/export-text.js';
 import { addHelp } from '../../output/help.js';

@@ -1,7 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { type Cli, printError, UsageError } from '../../cli.js';
-import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from '../../flags/client-flags.js';
+import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/client-flags.js';
+import { openClient } from '../../flags/open-client.js';
 
 const FORMATS = ['json', 'sigstore.json', 'tlog-proof', 'ots', 'cose'] as const;
 

@@ -2,8 +2,9 @@ import type { Command } from 'commander';
 import { type Submission, SubmissionSchema } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { compileWriter } from '../../../server/json/codec.js';
 import { type Cli, print } from '../../cli.js';
-import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from '../../flags/client-flags.js';
+import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/client-flags.js';
 import { type MetadataFlags, readMetadata } from '../../flags/metadata-flags.js';
+import { openClient } from '../../flags/open-client.js';
 
 type Flags = ClientFlags & MetadataFlags & { json?: boolean };
 

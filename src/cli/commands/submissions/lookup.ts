@@ -12,8 +12,9 @@ import { enumName, enumNames, findEnumNumber } from '../../../protocol/enum-name
 import { printable } from '../../../protocol/printable.js';
 import { compileWriter } from '../../../server/json/codec.js';
 import { type Cli, print, printError, UsageError } from '../../cli.js';
-import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from '../../flags/client-flags.js';
+import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/client-flags.js';
 import { parseCount } from '../../flags/flag-values.js';
+import { openClient } from '../../flags/open-client.js';
 import { artifactSha256 } from '../../input/artifact.js';
 import { formatTable } from '../../output/table.js';
 

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { printable } from '../../../protocol/printable.js';
 import type { Cli } from '../../cli.js';
-import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from '../../flags/client-flags.js';
+import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/client-flags.js';
+import { openClient } from '../../flags/open-client.js';
 import { confirm } from '../../output/confirm.js';
 import { printSubmission } from './correct.js';
 

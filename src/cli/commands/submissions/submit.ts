@@ -6,9 +6,10 @@ import { ValidationMode } from '../../../../gen/attestation/v1/attestations_pb.j
 import type { Client } from '../../../client/client.js';
 import { mapConcurrent } from '../../audit/source/map-concurrent.js';
 import type { Cli } from '../../cli.js';
-import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from '../../flags/client-flags.js';
+import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/client-flags.js';
 import { parseCount, parseDuration } from '../../flags/flag-values.js';
 import { type MetadataFlags, readMetadata } from '../../flags/metadata-flags.js';
+import { openClient } from '../../flags/open-client.js';
 import { inputFileSize } from '../../input/input-file.js';
 import { onInterruption } from '../../input/interruption.js';
 import { openProgress } from '../../output/progress.js';

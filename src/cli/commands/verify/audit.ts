@@ -8,7 +8,8 @@ import { selectLogs, watchLogs } from '../../audit/select-logs.js';
 import { readStatements } from '../../audit/source/statements.js';
 import type { WatchedLog } from '../../audit/watched-log.js';
 import { type Cli, UsageError } from '../../cli.js';
-import { addClientFlags, openClient } from '../../flags/client-flags.js';
+import { addClientFlags } from '../../flags/client-flags.js';
+import { openClient } from '../../flags/open-client.js';
 import { getTrustRoots } from '../../input/trust-roots.js';
 import { runCheck } from '../../output/report-error.js';
 

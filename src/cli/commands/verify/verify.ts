@@ -14,7 +14,6 @@ import { getTrustRoots } from '../../input/trust-roots.js';
 import { EXIT_CODES } from '../../output/exit-codes.js';
 import { runCheck } from '../../output/report-error.js';
 import { formatVerification, verificationJson } from '../../output/verification-text.js';
-import { verifyExport } from '../../verify-export/verify-export-command.js';
 
 type Flags = BitcoinFlags & {
   bundle?: string;
@@ -121,6 +120,7 @@ async function run(cli: Cli, file: string | undefined, flags: Flags): Promise<vo
   if ([file, bundle, metadata, metadataSalt].some((given) => given !== undefined)) {
     throw new UsageError('--export goes with no file, --bundle, --metadata or --metadata-salt');
   }
+  const { verifyExport } = await import('../../verify-export/verify-export-command.js');
   await verifyExport(cli, flags.export, { ...flags, ...demandsOf(flags) });
 }
 

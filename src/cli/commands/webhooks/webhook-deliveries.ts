@@ -10,8 +10,8 @@ import type { Client } from '../../../client/client.js';
 import { enumNames, findEnumNumber } from '../../../protocol/enum-names.js';
 import { type Cli, print, UsageError } from '../../cli.js';
 import { printJson, printJsonList } from '../../flags/admin-flags.js';
-import { openClient } from '../../flags/client-flags.js';
 import { parseCount } from '../../flags/flag-values.js';
+import { openClient } from '../../flags/open-client.js';
 import {
   type AddSubcommand,
   printWebhook,

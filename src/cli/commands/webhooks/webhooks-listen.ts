@@ -8,7 +8,8 @@ import { verifyWebhook } from '../../../client/webhook.js';
 import { WebhookVerificationError } from '../../../client/webhook-verification-error.js';
 import { printable } from '../../../protocol/printable.js';
 import { type Cli, print, printError, UsageError } from '../../cli.js';
-import { type ClientFlags, openClient } from '../../flags/client-flags.js';
+import type { ClientFlags } from '../../flags/client-flags.js';
+import { openClient } from '../../flags/open-client.js';
 
 type Flags = ClientFlags & { forwardTo?: string; port: string; publicUrl?: string; json?: boolean };
 

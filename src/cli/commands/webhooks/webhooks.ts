@@ -8,7 +8,8 @@ import {
 import { enumNames, findEnumNumber } from '../../../protocol/enum-names.js';
 import { type Cli, print, UsageError } from '../../cli.js';
 import { printJsonList } from '../../flags/admin-flags.js';
-import { addClientFlags, CLIENT_HELP, openClient } from '../../flags/client-flags.js';
+import { addClientFlags, CLIENT_HELP } from '../../flags/client-flags.js';
+import { openClient } from '../../flags/open-client.js';
 import {
   type AddSubcommand,
   printWebhook,

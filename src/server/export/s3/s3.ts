@@ -1,6 +1,6 @@
 /** Exports to buckets of AWS S3, and of other stores with its API. */
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
-import { silenceAwsNodeWarning } from '../../../config/config.js';
+import { silenceAwsNodeWarning } from '../../../config/process-env.js';
 import type { GuardOptions } from '../../net/destination.js';
 import { writeNewer } from '../compare-and-swap.js';
 import { type DestinationContext, DestinationError, type OpenDestination } from '../destination.js';
