@@ -1,14 +1,13 @@
 import type { Socket } from 'node:net';
+import type { ConnectRouter } from '@connectrpc/connect';
 import type { FastifyInstance } from 'fastify';
 import type { TlsFiles } from '../../config/tls-files.js';
 import { ApiError, deadlineExceeded, internalError } from '../core/errors.js';
 import { listen } from '../core/http/listen.js';
 import type { Logger } from '../core/logger.js';
-import type { PublicRpc } from '../core/public-rpc.js';
 import { createApp } from './app.js';
 import { createInterceptors, type InterceptorDeps, type Interceptors } from './call/interceptors.js';
 import { createValidate } from './call/validate.js';
-import { createPublicRpcs, type PublicRpcs } from './connect/public-rpcs.js';
 import { refuseEarly, refuseUnknownRpc, wantsRpc } from './connect/refusal.js';
 import { createUnaryRpcs, type UnaryRpcs } from './connect/unary-rpcs.js';
 import { createCors } from './cors.js';
@@ -33,8 +32,8 @@ import {
 } from './socket/requests.js';
 
 export type ServerDeps = Omit<InterceptorDeps, 'validate'> & {
-  /** RPCs that anyone may call and that may stream: health, reflection. */
-  moreRpcs?: readonly PublicRpc[];
+  /** Adds the services that anyone may call and that may stream: health, reflection. */
+  publicServices?: (router: ConnectRouter) => void;
   /** Routes without authentication, outside `/v1/`. Their request bodies are not read. */
   publicRoutes?: (app: FastifyInstance) => void | Promise<void>;
   log: Logger;
@@ -76,13 +75,13 @@ export function createServer(deps: ServerDeps): ApiServer {
   const closing = new AbortController();
   const app = createApp({
     ...shared,
+    closing: closing.signal,
     notFound: (record) => (wantsRpc(record) ? refuseRpc(interceptors, record) : rest.handle(record)),
   });
   const rpcs = createUnaryRpcs(shared);
-  const publicRpcs = createPublicRpcs({ ...shared, rpcs: deps.moreRpcs ?? [], closing: closing.signal });
   const { corsOrigins = [] } = deps;
   const answersPreflight = corsOrigins.length === 0 ? undefined : createCors(corsOrigins);
-  const handlers = { rest: rest.handle, rpcs, publicRpcs, others: app.serve, answersPreflight };
+  const handlers = { rest: rest.handle, rpcs, others: app.serve, answersPreflight };
   const serve = createDispatcher(handlers);
   const admit = createAdmission(peers, limits, serve);
   const listener = createListener({
@@ -197,7 +196,6 @@ function reportTo(log: Logger): Pick<RestOptions, 'onInternalError'> {
 type Handlers = {
   rest: (record: RequestRecord) => Promise<void>;
   rpcs: UnaryRpcs;
-  publicRpcs: PublicRpcs;
   others: (record: RequestRecord) => void;
   /** Undefined if no origin is allowed. */
   answersPreflight: ReturnType<typeof createCors> | undefined;
@@ -205,7 +203,7 @@ type Handlers = {
 
 /** Dispatches every request to its handler. */
 function createDispatcher(handlers: Handlers): (record: RequestRecord) => void {
-  const { rest, rpcs, publicRpcs, others, answersPreflight } = handlers;
+  const { rest, rpcs, others, answersPreflight } = handlers;
   return (record) => {
     const { req } = record;
     try {
@@ -214,11 +212,8 @@ function createDispatcher(handlers: Handlers): (record: RequestRecord) => void {
       if (answersPreflight?.(record)) return;
       const target = req.url ?? '';
       if (isRest(target)) return void rest(record);
-      const path = pathOf(target);
-      const rpc = rpcs.find(path);
+      const rpc = rpcs.find(pathOf(target));
       if (rpc !== undefined) return void rpcs.handle(rpc, record);
-      const publicRpc = publicRpcs.find(path);
-      if (publicRpc !== undefined) return void publicRpcs.handle(publicRpc, record);
       others(record);
     } catch (error) {
       refuseEarly(record, error instanceof ApiError ? error : internalError(record.requestId, error));

@@ -20,27 +20,14 @@ import type { Fields } from '../../json/message-codec.js';
 import { invalidRequest, type Reading, report, startReading } from '../../json/problems.js';
 import { checkFreeForm, checkText } from '../../json/strict-json.js';
 import { isTimestamp, type Seconds } from '../../json/well-known-types.js';
-import { compilePlainRules } from './plain-rules.js';
 
 /**
  * Makes the check of messages against the `buf.validate` rules of their protos. It throws `request.invalid` with
  * every broken rule at the JSON pointer of its field; rules that cannot be evaluated are an ordinary Error.
- *
- * A message that keeps plain rules does not enter the library: a create's takes 0.3 µs in place of 2.2 (medians, busy core).
  */
 export function createValidate(): (desc: DescMessage, message: Message) => void {
   const validator = createValidator({ regexMatch });
-  const plain = new Map<DescMessage, ReturnType<typeof compilePlainRules>>();
-  const keepsPlainRules = (desc: DescMessage, message: Message) => {
-    let check = plain.get(desc);
-    if (check === undefined && !plain.has(desc)) {
-      check = compilePlainRules(desc);
-      plain.set(desc, check);
-    }
-    return message.$typeName === desc.typeName && check?.(message) === true;
-  };
   return (desc, message) => {
-    if (keepsPlainRules(desc, message)) return;
     const { kind, error, violations } = validator.validate(desc, message);
     if (kind === 'error') throw error;
     if (kind === 'invalid') {

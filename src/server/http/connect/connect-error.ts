@@ -6,7 +6,7 @@ import {
   type Message,
   type MessageInitShape,
 } from '@bufbuild/protobuf';
-import { Code, type ConnectError } from '@connectrpc/connect';
+import { Code } from '@connectrpc/connect';
 import { ErrorCode, ErrorCodeSchema, ErrorDetailSchema } from '../../../../gen/attestation/v1/errors_pb.js';
 import {
   BadRequestSchema,
@@ -26,9 +26,6 @@ export type RpcStatus = {
   readonly details: readonly Detail[];
   /** Response headers, or trailers on gRPC. */
   readonly metadata: Readonly<Record<string, string>>;
-  /** Set if nothing but the request id differs from that of other errors of the same kind. */
-  readonly kind?: string | undefined;
-  readonly requestId?: string;
 };
 
 /** A message of a status's details. */
@@ -67,15 +64,6 @@ export class ErrorStatus implements RpcStatus {
     const metadata = { ...Object.fromEntries(this.responseHeaders), ...this.error.headers };
     return this.isIdSent ? metadata : { ...metadata, [ID]: this.requestId };
   }
-
-  get kind(): string | undefined {
-    const { code, message, details, headers } = this.error;
-    for (const _ in details) return undefined;
-    if (this.responseHeaders.size > 0) return undefined;
-    let kind = `${this.isIdSent} ${code} ${message}`;
-    for (const name in headers) kind += `\n${headers[name]}`;
-    return kind;
-  }
 }
 
 /** `request.invalid` for a frame that breaks the protocol, with the status that gRPC's documents give it. */
@@ -100,11 +88,6 @@ function grpcCodeOf(error: ApiError): Code {
   // gRPC's compression.md, for an encoding that the server does not know.
   if (error.code === ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE) return Code.Unimplemented;
   return errorRules(error.code).grpcCode;
-}
-
-/** The status of an error that has none of our codes. */
-export function plainStatus({ code, rawMessage }: ConnectError, requestId: string): RpcStatus {
-  return { code, message: rawMessage, details: [], metadata: { [ID]: requestId } };
 }
 
 /**

@@ -20,8 +20,8 @@ export type MessageFormat = {
   /** Of a response. */
   readonly contentType: string;
   /** The header that names a message's compression, and the one that lists the accepted ones. */
-  readonly encodingHeader: 'content-encoding' | 'grpc-encoding' | 'connect-content-encoding';
-  readonly acceptHeader: 'accept-encoding' | 'grpc-accept-encoding' | 'connect-accept-encoding';
+  readonly encodingHeader: 'content-encoding' | 'grpc-encoding';
+  readonly acceptHeader: 'accept-encoding' | 'grpc-accept-encoding';
 };
 
 type Formats = ReadonlyMap<string, MessageFormat>;
@@ -38,12 +38,6 @@ const UNARY: Formats = new Map([
   ...GRPC_FORMATS,
 ]);
 
-const STREAMS: Formats = new Map([
-  ['application/connect+json', streamed('json')],
-  ['application/connect+proto', streamed('proto')],
-  ...GRPC_FORMATS,
-]);
-
 const JSON_IN_UTF8 = /^([^;]*json) *; *charset="?utf-?8"?$/;
 
 function plain(codec: 'json' | 'proto'): MessageFormat {
@@ -54,16 +48,6 @@ function plain(codec: 'json' | 'proto'): MessageFormat {
     contentType: `application/${codec}`,
     encodingHeader: 'content-encoding',
     acceptHeader: 'accept-encoding',
-  };
-}
-
-function streamed(codec: 'json' | 'proto'): MessageFormat {
-  return {
-    ...plain(codec),
-    isEnveloped: true,
-    contentType: `application/connect+${codec}`,
-    encodingHeader: 'connect-content-encoding',
-    acceptHeader: 'connect-accept-encoding',
   };
 }
 
@@ -80,20 +64,11 @@ function enveloped(protocol: 'grpc' | 'grpc-web', codec: 'json' | 'proto'): Mess
 
 /** The format of a unary call, by its content type. Undefined for one that no unary call has. */
 export function findFormat(contentType: string | undefined): MessageFormat | undefined {
-  return find(UNARY, contentType);
-}
-
-/** The format of a call that streams, by its content type. Undefined for one that no stream has. */
-export function findStreamFormat(contentType: string | undefined): MessageFormat | undefined {
-  return find(STREAMS, contentType);
-}
-
-function find(formats: Formats, contentType: string | undefined): MessageFormat | undefined {
   if (contentType === undefined) return undefined;
-  const usual = formats.get(contentType);
+  const usual = UNARY.get(contentType);
   if (usual !== undefined) return usual;
   const type = contentType.toLowerCase();
-  return formats.get(JSON_IN_UTF8.exec(type)?.[1] ?? type);
+  return UNARY.get(JSON_IN_UTF8.exec(type)?.[1] ?? type);
 }
 
 /** The format of the message in the query of a GET. Undefined for an unknown encoding. */
@@ -108,7 +83,7 @@ export function protocolOf(contentType: string | null | undefined): Protocol {
 }
 
 /** Flags, and the length in 4 bytes. */
-export const HEAD_BYTES = 5;
+const HEAD_BYTES = 5;
 /** Flag of a compressed message. */
 export const COMPRESSED_FLAG = 1;
 
@@ -202,7 +177,7 @@ function notOneMessage(): FrameError {
 }
 
 /** gRPC's compression.md: a message with the flag, and no encoding in the headers. */
-export function unnamedCompression(): FrameError {
+function unnamedCompression(): FrameError {
   return new FrameError('its compression is not named', Code.Internal);
 }
 
@@ -218,7 +193,7 @@ async function inflateWithin(bytes: Uint8Array, maxBytes: number): Promise<Uint8
 }
 
 /** Parses a message. Throws `request.invalid` and `request.malformed_json`. */
-export function parseMessage(bytes: Uint8Array, { isJson }: MessageFormat, rules: MessageRules): Message {
+function parseMessage(bytes: Uint8Array, { isJson }: MessageFormat, rules: MessageRules): Message {
   const { desc, bound, checkValues } = rules;
   if (isJson) {
     const json = readJson(bytes, bound.maxValues);

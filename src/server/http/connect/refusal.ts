@@ -36,7 +36,7 @@ export function statusResponse({ protocol, req }: RequestRecord, status: RpcStat
 }
 
 /** The JSON of a status on Connect. */
-export function connectStatus({ code, message, details }: RpcStatus): ReturnType<typeof errorToJson> {
+function connectStatus({ code, message, details }: RpcStatus): ReturnType<typeof errorToJson> {
   const error = new ConnectError(message, code);
   error.details = details.map(({ desc, message: value }) => ({ desc, value }));
   return errorToJson(error, undefined);

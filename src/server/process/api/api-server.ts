@@ -32,7 +32,7 @@ import { createDashboard, type Dashboard } from './dashboard.js';
 import { explainDatabaseErrors } from './database-unavailable.js';
 import { exportService } from './export-service.js';
 import { publicRoutes } from './public-routes.js';
-import { standardRpcs } from './standard-rpcs.js';
+import { standardServices } from './standard-rpcs.js';
 import { webhookService } from './webhook-service.js';
 
 /** The options of an API process. Addresses are functions because the port is known only after listening. */
@@ -207,9 +207,12 @@ function infoService({ register, log }: ApiOptions, pool: Pool, trustRoots: Trus
 }
 
 /** Adds gRPC health and reflection to services. */
-function serve(services: ServiceEntry[], { isReady }: ApiOptions): Pick<ServerDeps, 'services' | 'moreRpcs'> {
+function serve(
+  services: ServiceEntry[],
+  { isReady }: ApiOptions,
+): Pick<ServerDeps, 'services' | 'publicServices'> {
   const descs = services.map(({ desc }) => desc);
-  return { services, moreRpcs: standardRpcs(descs, isReady) };
+  return { services, publicServices: standardServices(descs, isReady) };
 }
 
 /** The error of an item of a batch, made of any thrown value; the cause of an internal error is logged. */

@@ -1,15 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { create, type Message } from '@bufbuild/protobuf';
-import { Code, ConnectError } from '@connectrpc/connect';
+import { create } from '@bufbuild/protobuf';
+import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
 import {
-  Health,
-  type HealthCheckRequest,
+  type Health,
   type HealthCheckResponse,
   HealthCheckResponseSchema,
-  HealthListResponseSchema,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '../../../../gen/grpc/health/v1/health_pb.js';
-import { describeRpc, type PublicCall, type PublicRpc } from '../../core/public-rpc.js';
 
 type HealthDeps = {
   /** Full names of the services; all have the same status. */
@@ -26,47 +23,33 @@ const CHECK_MS = 500;
 const SERVER = '';
 
 /**
- * Serves `grpc.health.v1.Health` without authentication. While the server drains, every status is NOT_SERVING; watches
- * send it and end.
+ * Implements `grpc.health.v1.Health`. While the server drains, every status is NOT_SERVING; watches send it and end.
  */
-export function healthRpcs(deps: HealthDeps): PublicRpc[] {
+export function healthService(deps: HealthDeps): ServiceImpl<typeof Health> {
   const names = [SERVER, ...deps.services];
   const readReadiness = cachedReadiness(deps);
-  const statusNow = async ({ isClosing }: PublicCall) =>
-    !isClosing() && (await readReadiness()) ? ServingStatus.SERVING : ServingStatus.NOT_SERVING;
-  const { check, list, watch } = Health.method;
-  return [
-    {
-      ...describeRpc(check),
-      kind: 'unary',
-      answer: async ({ service }: HealthCheckRequest, call) => {
-        if (!names.includes(service)) {
-          throw new ConnectError(`no service is called ${JSON.stringify(service)}`, Code.NotFound);
-        }
-        return create(HealthCheckResponseSchema, { status: await statusNow(call) });
-      },
+  // The signal of a call that is being answered aborts when the server begins to close.
+  const statusNow = async (signal: AbortSignal) =>
+    !signal.aborted && (await readReadiness()) ? ServingStatus.SERVING : ServingStatus.NOT_SERVING;
+  return {
+    check: async ({ service }, { signal }) => {
+      if (!names.includes(service)) {
+        throw new ConnectError(`no service is called ${JSON.stringify(service)}`, Code.NotFound);
+      }
+      return { status: await statusNow(signal) };
     },
-    {
-      ...describeRpc(list),
-      kind: 'unary',
-      answer: async (_request: Message, call) => {
-        const status = await statusNow(call);
-        const statuses = Object.fromEntries(names.map((name) => [name, { status }]));
-        return create(HealthListResponseSchema, { statuses });
-      },
+    list: async (_request, { signal }) => {
+      const status = await statusNow(signal);
+      return { statuses: Object.fromEntries(names.map((name) => [name, { status }])) };
     },
-    {
-      ...describeRpc(watch),
-      kind: 'server_streaming',
-      answer: ({ service }: HealthCheckRequest, call) => {
-        const isKnown = names.includes(service);
-        return watchStatus(
-          isKnown ? () => statusNow(call) : async () => ServingStatus.SERVICE_UNKNOWN,
-          call.signal(),
-        );
-      },
+    watch: ({ service }, { signal }) => {
+      const isKnown = names.includes(service);
+      return watchStatus(
+        isKnown ? () => statusNow(signal) : async () => ServingStatus.SERVICE_UNKNOWN,
+        signal,
+      );
     },
-  ];
+  };
 }
 
 /** Yields the status now and whenever it changes, until the signal aborts. */

@@ -5,7 +5,7 @@ import {
   type MessageInitShape,
   type MessageShape,
 } from '@bufbuild/protobuf';
-import { Code } from '@connectrpc/connect';
+import { Code, type ServiceImpl } from '@connectrpc/connect';
 import { file_attestation_v1_errors } from '../../../../gen/attestation/v1/errors_pb.js';
 import { file_google_rpc_error_details } from '../../../../gen/google/rpc/error_details_pb.js';
 import {
@@ -14,7 +14,6 @@ import {
   ServerReflectionResponseSchema,
 } from '../../../../gen/grpc/reflection/v1/reflection_pb.js';
 import { ServerReflection as ServerReflectionAlpha } from '../../../../gen/grpc/reflection/v1alpha/reflection_pb.js';
-import { describeRpc, type PublicRpc } from '../../core/public-rpc.js';
 import { type DescriptorIndex, indexDescriptors } from './descriptor-index.js';
 
 /** The reflection services. */
@@ -33,10 +32,10 @@ const KEPT_ANSWERS = 64;
 const KEPT_HOST_CHARACTERS = 64;
 
 /**
- * Serves gRPC server reflection, v1 and v1alpha, without authentication, over the services and all that their files
- * import. A stream sends each imported file once.
+ * Implements gRPC server reflection over the services and all that their files import. A stream sends each imported file
+ * once. v1alpha differs only in the name of its package.
  */
-export function reflectionRpcs(services: readonly DescService[]): PublicRpc[] {
+export function reflectionService(services: readonly DescService[]): ServiceImpl<typeof ServerReflection> {
   const index = indexDescriptors(services, ERROR_DETAILS);
   const kept = new Map<string, Answer>();
   const open = () => {
@@ -56,10 +55,12 @@ export function reflectionRpcs(services: readonly DescService[]): PublicRpc[] {
       return response;
     };
   };
-  const { serverReflectionInfo } = ServerReflection.method;
-  const rpc = { ...describeRpc(serverReflectionInfo), kind: 'bidi_streaming', open } as const;
-  // The two versions differ only in the name of their package.
-  return [rpc, { ...rpc, path: describeRpc(ServerReflectionAlpha.method.serverReflectionInfo).path }];
+  return {
+    async *serverReflectionInfo(requests) {
+      const answer = open();
+      for await (const request of requests) yield answer(request);
+    },
+  };
 }
 
 /** By what an answer on a new stream is found again; undefined for requests that are not kept. */

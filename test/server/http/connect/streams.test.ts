@@ -19,7 +19,7 @@ import {
   ServerReflectionRequestSchema,
 } from '../../../../gen/grpc/reflection/v1/reflection_pb.js';
 import type { Limits } from '../../../../src/server/http/socket/limits.js';
-import { standardRpcs } from '../../../../src/server/process/api/standard-rpcs.js';
+import { standardServices } from '../../../../src/server/process/api/standard-rpcs.js';
 import { enveloped } from '../../../support/calling/raw-http.js';
 import { livesOn } from '../../../support/calling/surfaces.js';
 import { KEYS, startApiServer, type TestServer } from '../../../support/servers/api-server.js';
@@ -27,8 +27,8 @@ import { until } from '../../../support/until.js';
 
 /** A server with health and reflection. */
 function start(t: Test, limits: Partial<Limits> = {}): Promise<TestServer> {
-  const moreRpcs = standardRpcs([InfoService], async () => true);
-  return startApiServer(t, { moreRpcs, limits: { graceMs: 60_000, ...limits } });
+  const publicServices = standardServices([InfoService], async () => true);
+  return startApiServer(t, { publicServices, limits: { graceMs: 60_000, ...limits } });
 }
 
 /** The ways to call what streams from the server. */
@@ -79,8 +79,12 @@ t.test('while it closes, the server sends GOAWAY, reports it by health, and drop
   const gate = new Promise<void>((resolve) => {
     open = resolve;
   });
-  const moreRpcs = standardRpcs([InfoService], async () => true);
-  const api = await startApiServer(t, { moreRpcs, gate, limits: { idleGraceMs: 60_000, graceMs: 60_000 } });
+  const publicServices = standardServices([InfoService], async () => true);
+  const api = await startApiServer(t, {
+    publicServices,
+    gate,
+    limits: { idleGraceMs: 60_000, graceMs: 60_000 },
+  });
   const session = connectHttp2(api.baseUrl);
   const call = (path: string, payload: Buffer) => {
     const headers = {
@@ -180,7 +184,7 @@ t.test('no stream is open longer than it may be', async (t) => {
   for (const [name, transport] of Object.entries(transports(api.baseUrl))) {
     const { told, error } = await watch(transport);
     t.same(told, [ServingStatus.SERVING], name);
-    t.match(error, { code: Code.Unavailable, rawMessage: /as long as it may/ });
+    t.match(error, { code: Code.Unavailable, rawMessage: /reached its maximum duration/ });
   }
   const reflection = createClient(ServerReflection, createGrpcTransport({ baseUrl: api.baseUrl }));
   const answers = reflection.serverReflectionInfo(askOnceAndStay())[Symbol.asyncIterator]();

@@ -4,7 +4,7 @@ import t from 'tap';
 import { request } from 'undici';
 import { AttestationService } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { InfoService } from '../../../../gen/attestation/v1/service_pb.js';
-import { standardRpcs } from '../../../../src/server/process/api/standard-rpcs.js';
+import { standardServices } from '../../../../src/server/process/api/standard-rpcs.js';
 import { enveloped } from '../../../support/calling/raw-http.js';
 import { callers, livesOn } from '../../../support/calling/surfaces.js';
 import { KEYS, startApiServer } from '../../../support/servers/api-server.js';
@@ -173,18 +173,18 @@ const REFLECTION = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo';
 const LIST = enveloped(0, Buffer.from([0x3a, 0]));
 
 t.test('streams without a key are read frame by frame, and garbage is rejected', async (t) => {
-  const api = await startApiServer(t, { moreRpcs: standardRpcs([InfoService], async () => true) });
+  const api = await startApiServer(t, { publicServices: standardServices([InfoService], async () => true) });
   const session = connectHttp2(api.baseUrl);
   t.teardown(() => session.destroy());
-  for (const [what, body, answers, code, headers] of [
+  for (const [what, body, answers, message, headers] of [
     ['nothing', Buffer.alloc(0), 0, '', {}],
     ['two at once', Buffer.concat([LIST, LIST]), 2, '', {}],
-    ['half a question', Buffer.concat([LIST, LIST.subarray(0, 6)]), 1, 'request.invalid', {}],
-    ['no message', enveloped(0, Buffer.from([0x0a, 0xff])), 0, 'request.invalid', {}],
-    ['a length of 4 GiB', Buffer.from([0, 0xff, 0xff, 0xff, 0xff]), 0, 'request.too_large', {}],
-    ['compressed without saying how', enveloped(1, gzipSync('')), 0, 'request.invalid', {}],
-    ['compressed', enveloped(1, gzipSync('')), 0, 'request.unsupported_media_type', encoded('gzip')],
-    ['a bad timeout', LIST, 0, 'request.invalid', { 'grpc-timeout': 'x', 'connect-timeout-ms': 'x' }],
+    ['half a question', Buffer.concat([LIST, LIST.subarray(0, 6)]), 1, 'incomplete envelope', {}],
+    ['no message', enveloped(0, Buffer.from([0x0a, 0xff])), 0, 'premature EOF', {}],
+    ['a length of 4 GiB', Buffer.from([0, 0xff, 0xff, 0xff, 0xff]), 0, 'larger than', {}],
+    ['compressed without saying how', enveloped(1, gzipSync('')), 0, 'received compressed envelope', {}],
+    ['compressed', enveloped(1, gzipSync('')), 0, 'unknown compression', encoded('gzip')],
+    ['a bad timeout', LIST, 0, 'timeout value', { 'grpc-timeout': 'x', 'connect-timeout-ms': 'x' }],
   ] as const) {
     for (const type of ['application/grpc', 'application/grpc-web', 'application/connect+proto']) {
       const path = { ':method': 'POST', ':path': REFLECTION };
@@ -200,11 +200,7 @@ t.test('streams without a key are read frame by frame, and garbage is rejected',
       const { length } = read.match(/grpc\.reflection\.v1\.ServerReflection(?!Alpha)\b/g) ?? [];
       t.equal(length ?? 0, answers, `${what} on ${type}`);
       const status = `${read}${trailers}`;
-      const details = /grpc-status-details-bin"?: ?"?([\w+/=-]+)/.exec(status)?.[1] ?? '';
-      t.ok(
-        `${status}${Buffer.from(details, 'base64').toString('latin1')}`.includes(code),
-        `${code}: ${status}`,
-      );
+      t.ok(status.replaceAll('%20', ' ').includes(message), `${what} on ${type}: ${message}`);
     }
   }
   await livesOn(t, api);

@@ -10,7 +10,7 @@ import { Client, request } from 'undici';
 import { InfoService } from '../../../../gen/attestation/v1/service_pb.js';
 import { Health } from '../../../../gen/grpc/health/v1/health_pb.js';
 import type { TlsFiles } from '../../../../src/config/tls-files.js';
-import { standardRpcs } from '../../../../src/server/process/api/standard-rpcs.js';
+import { standardServices } from '../../../../src/server/process/api/standard-rpcs.js';
 import { openSocket, peekTls, readToClose } from '../../../support/calling/raw-http.js';
 import { runProcess } from '../../../support/calling/run-cli.js';
 import { install, makeCertificate } from '../../../support/certificates/certificates.js';
@@ -30,8 +30,8 @@ async function start(t: Test): Promise<TestServer & { files: TlsFiles; secureUrl
   const own = t.testdir({});
   const files = { certFile: join(own, 'cert.pem'), keyFile: join(own, 'key.pem') };
   await install(first, files);
-  const moreRpcs = standardRpcs([InfoService], async () => true);
-  const api = await startApiServer(t, { tls: files, moreRpcs });
+  const publicServices = standardServices([InfoService], async () => true);
+  const api = await startApiServer(t, { tls: files, publicServices });
   return { ...api, files, secureUrl: `https://localhost:${api.port}` };
 }
 

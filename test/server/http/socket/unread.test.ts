@@ -5,7 +5,7 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import t from 'tap';
 import { BatchService, GetBatchRequestSchema } from '../../../../gen/attestation/v1/batches_pb.js';
 import { ServerReflectionRequestSchema } from '../../../../gen/grpc/reflection/v1/reflection_pb.js';
-import { standardRpcs } from '../../../../src/server/process/api/standard-rpcs.js';
+import { standardServices } from '../../../../src/server/process/api/standard-rpcs.js';
 import {
   enveloped,
   exchangeRaw,
@@ -200,7 +200,7 @@ t.test('an address without a key has a part, and all of them have half', async (
 t.test('large answers of streams that anyone may open count as well', async (t) => {
   const api = await startApiServer(t, {
     limits: { maxUnreadBytes: 400_000 },
-    moreRpcs: standardRpcs([BatchService], async () => true),
+    publicServices: standardServices([BatchService], async () => true),
   });
   const wanted = { case: 'fileContainingSymbol' as const, value: BatchService.typeName };
   const question = create(ServerReflectionRequestSchema, { messageRequest: wanted });
