@@ -124,7 +124,8 @@ function whenOver({ limits, closing, record }: Open, { method, signal }: StreamR
   const isServerStream = method.methodKind === 'server_streaming';
   const limitMs = isServerStream ? limits.maxStreamMs : limits.requestTimeoutMs * BEFORE_RESET;
   const over = new Promise<never>((_resolve, reject) => {
-    const timer = setTimeout(() => reject(openTooLong()), limitMs);
+    const ageMs = performance.now() - record.startedMs;
+    const timer = setTimeout(() => reject(openTooLong()), limitMs - ageMs);
     whenClosed(record.res, () => clearTimeout(timer));
     const onAbort = () => {
       // A server's stream still sends its last message.
