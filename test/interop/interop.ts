@@ -6,7 +6,6 @@ import { checkClient, checkPastedLines, checkPublicLog, checkTimestamps } from '
 import { checkGeneratedClients } from './clients/check.js';
 import { checkConformance } from './conformance/check.js';
 import { checkEvidence } from './evidence-checks.js';
-import { checkHttp2 } from './http2-checks.js';
 import { checkManifest } from './manifest-check.js';
 import { HELP, type Options, readOptions } from './options.js';
 import { checkReceipts } from './receipt-checks.js';
@@ -62,7 +61,6 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkGeneratedClients,
       checkRpcs,
       checkConformance,
-      checkHttp2,
       checkExports,
       checkWitnesses,
       checkReceipts,

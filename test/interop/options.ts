@@ -13,7 +13,7 @@ cast. Sigstore's timestamp-authority is a witness of the service. Starts its own
 if any program does other than it should. A check that throws has one row, and the others run.
 
 Needs Go 1.25.8 or newer, Python 3.11 with venv, a JDK of 11 or newer with Maven, jq, curl, openssl and ssh on the PATH.
-Installs, through the Go module proxy, cosign, litewitness, grpcurl, connectconformance, h2spec, versitygw, oapi-codegen,
+Installs, through the Go module proxy, cosign, litewitness, grpcurl, connectconformance, versitygw, oapi-codegen,
 protoc-gen-go, protoc-gen-go-grpc and the programs of test/interop/go into .interop/ of this checkout, which git ignores;
 modules go into Go's own cache. Installs scitt-cose, opentimestamps-client and openapi-python-client from PyPI, cast and
 hey-api from npm, and openapi-generator from Maven Central there as well; what Java clients need goes into Maven's own

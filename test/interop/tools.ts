@@ -31,7 +31,6 @@ const INSTALLED = [
     path: 'connectrpc.com/conformance/cmd/connectconformance',
     version: CONFORMANCE,
   },
-  { name: 'h2spec', path: 'github.com/summerwind/h2spec/cmd/h2spec', version: 'v2.2.1+incompatible' },
   { name: 'versitygw', path: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' },
   OAPI_CODEGEN,
 ];
