@@ -24,7 +24,6 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['redact', async () => (await import('./commands/submissions/redact.js')).addRedact],
   ['bundle', async () => (await import('./commands/submissions/bundle.js')).addBundle],
   ['verify', async () => (await import('./commands/verify/verify.js')).addVerify],
-  ['verify-sigstore', async () => (await import('./commands/verify/verify-sigstore.js')).addVerifySigstore],
   ['verify-page', async () => (await import('./commands/verify/verify-page.js')).addVerifyPage],
   ['audit', async () => (await import('./commands/verify/audit.js')).addAudit],
   ['webhooks', async () => (await import('./commands/webhooks/webhooks.js')).addWebhooks],

@@ -28,7 +28,6 @@ const COMMANDS = [
   'redact',
   'bundle',
   'verify',
-  'verify-sigstore',
   'verify-page',
   'audit',
   'webhooks',

@@ -1,11 +1,11 @@
-/** Sigstore bundles, good and tampered, for cosign, sigstore-go and ourselves. */
+/** Sigstore bundles, good and tampered, for cosign and sigstore-go. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { run, type Said } from './command.js';
 import { accepting, type Row, refusing } from './rows.js';
 import type { Scene } from './scene.js';
-import { REDUNDANT, TAMPERINGS, type Tampering, tampered, UNKNOWN_MEMBER } from './tampered.js';
+import { TAMPERINGS, type Tampering, tampered } from './tampered.js';
 import { paste, tool, verifyingScripts } from './tools.js';
 
 /** Files to take in the places of those that the lines of docs/verifying.md name. */
@@ -22,14 +22,6 @@ export async function checkSigstore(scene: Scene): Promise<Row[]> {
   for (const [what, change] of TAMPERINGS) {
     rows.push(...(await allRefuse(dir, what, await write(scene, [what, change]))));
   }
-  for (const [what, change] of REDUNDANT) {
-    rows.push(refusing('attest', what, await ours(dir, await write(scene, [what, change]))));
-  }
-  const [added] = UNKNOWN_MEMBER;
-  const more = await write(scene, UNKNOWN_MEMBER);
-  rows.push(refusing('cosign', added, await cosign(dir, more)));
-  rows.push(refusing('sigstore-go', added, await sigstoreGo(dir, more)));
-  rows.push(accepting('attest', added, await ours(dir, more), [/Not checked: \/comment is not known/]));
   await writeStrangers(dir);
   rows.push(...(await allRefuse(dir, 'another file', { 'report.json': 'other.json' })));
   rows.push(...(await allRefuse(dir, 'another key', { 'dsse.pem': 'stranger.pem' })));
@@ -61,7 +53,6 @@ async function allAccept(dir: string, what: string, instead: Instead): Promise<R
   return [
     accepting('cosign', what, await cosign(dir, instead), [/^Verified OK$/m]),
     accepting('sigstore-go', what, await sigstoreGo(dir, instead), [/verified/]),
-    accepting('attest', what, await ours(dir, instead), [/is signed by the given key/]),
   ];
 }
 
@@ -69,7 +60,6 @@ async function allRefuse(dir: string, what: string, instead: Instead): Promise<R
   return [
     refusing('cosign', what, await cosign(dir, instead)),
     refusing('sigstore-go', what, await sigstoreGo(dir, instead)),
-    refusing('attest', what, await ours(dir, instead)),
   ];
 }
 
@@ -78,13 +68,6 @@ export async function cosign(dir: string, instead: Instead, flag = ''): Promise<
   const scripts = (await verifyingScripts()).join('\n');
   const [line] = /^cosign verify-blob-attestation(?:.*\\\n)*.*/m.exec(scripts) ?? [''];
   return paste(`${withFiles(line, instead)} ${flag}`, dir);
-}
-
-/** The line of `attest verify-sigstore`, in the same way. */
-async function ours(dir: string, instead: Instead): Promise<Said> {
-  const scripts = (await verifyingScripts()).join('\n');
-  const [line] = /^attest verify-sigstore.*/m.exec(scripts) ?? [''];
-  return paste(withFiles(line, instead), dir);
 }
 
 async function sigstoreGo(dir: string, instead: Instead, ...flags: string[]): Promise<Said> {

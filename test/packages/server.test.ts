@@ -38,7 +38,7 @@ t.test('attest prints its version and its help', async (t) => {
   t.same(await attest(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' });
   t.match(await attest(['--help']), {
     code: 0,
-    stdout: /^Usage: attest .*^ {2}verify-sigstore /ms,
+    stdout: /^Usage: attest .*^ {2}verify /ms,
     stderr: '',
   });
 });

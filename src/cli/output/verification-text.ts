@@ -17,7 +17,7 @@ export function formatVerification(verification: Verification, trustOrigin: stri
 }
 
 /** Lines of text: each step, with those of its checks whose status differs. */
-export function formatSteps(steps: readonly Step<string>[]): string[] {
+function formatSteps(steps: readonly Step<string>[]): string[] {
   return steps.flatMap(formatStep);
 }
 

@@ -4,7 +4,7 @@ import { toBase64 } from '../bytes/encoding.js';
 import { ed25519Spki } from '../bytes/primitives.js';
 import { noteKeyHash } from '../log/note.js';
 
-export const TRUSTED_ROOT_MEDIA_TYPE = 'application/vnd.dev.sigstore.trustedroot+json;version=0.1';
+const TRUSTED_ROOT_MEDIA_TYPE = 'application/vnd.dev.sigstore.trustedroot+json;version=0.1';
 
 /** A log: its origin and raw Ed25519 key. Without `validFrom` the key is trusted at any earlier time. */
 export type TrustedLog = {

@@ -7,6 +7,3 @@ export function instantText(time: Date): string {
 export function endOfSecond(seconds: number): Date {
   return new Date((seconds + 1) * 1000);
 }
-
-/** The time that a witness states, and the latest time that it can mean, given its accuracy. */
-export type VouchedTime = { readonly stated: Date; readonly latest: Date };

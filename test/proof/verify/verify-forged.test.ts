@@ -168,10 +168,7 @@ t.test('what is no bundle at all could not be checked, and is named as what it i
   const several = 'holds several documents, one a line (JSONL): give one bundle';
   const unbundled = 'is a submission without a bundle: fetch that with attest bundle ID';
   const documents: [document: unknown, reason: string][] = [
-    [
-      good.sigstore_bundle,
-      'is a Sigstore bundle, which is but a part of a proof bundle: attest verify-sigstore checks it',
-    ],
+    [good.sigstore_bundle, 'is a Sigstore bundle, only a part of a proof bundle: cosign verifies it'],
     [submission, unbundled],
     [{ id: SUBMISSION_ID, leafSha256: 'ab'.repeat(32) }, unbundled],
     [{ ...submission, bundle: good }, 'is a submission: give its member bundle alone'],

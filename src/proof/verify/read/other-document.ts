@@ -2,8 +2,7 @@
 import { withoutByteOrderMark } from '../../../protocol/byte-order-mark.js';
 import { printable } from '../../../protocol/printable.js';
 
-const IS_SIGSTORE_BUNDLE =
-  'is a Sigstore bundle, which is but a part of a proof bundle: attest verify-sigstore checks it';
+const IS_SIGSTORE_BUNDLE = 'is a Sigstore bundle, only a part of a proof bundle: cosign verifies it';
 const IS_LINE = 'is a line of an export: attest verify --export checks it, and its member bundle is a bundle';
 const IS_OBJECT = 'holds the lines of an export: attest verify --export checks them';
 const IS_SUBMISSION_WITH_BUNDLE = 'is a submission: give its member bundle alone';
