@@ -1,4 +1,4 @@
-/** What the server does about the verify page: its files, badges and certificates, and what it forbids. */
+/** What the server does about the verify page: its files and badges, and what it forbids. */
 import type { Page } from 'playwright-core';
 import type { Test } from 'tap';
 import type { App } from '../support/app.js';
@@ -101,9 +101,9 @@ export function testServing(
     t.equal((await app.rest(`/verify/badge/${partial}.svg`)).status, 404);
     app.witnesses[0]!.isBroken = false;
     await browser.visit(t, { origin: app.baseUrl }, async ({ page, takeProblems }) => {
-      await page.goto(`${app.verifyUrl}/certificate/${hidden}`);
+      await page.goto(`${app.verifyUrl}/#id=${hidden}`);
       await page.getByText('There is no public bundle of this submission').waitFor();
-      await assertWellMade(t, page, 'no-certificate');
+      await assertWellMade(t, page, 'no-bundle');
       t.match(takeProblems(), [/404/]);
     });
   });

@@ -6,8 +6,8 @@ import type { PublicResponse } from '../core/http/public-response.js';
 
 /** The files of a page of `src/web/`, as `npm run build` bundled it. */
 type PageFiles = {
-  /** Returns the document; `up` is the path from it to the page's folder, such as `../`. */
-  readDocument(up?: string): PublicResponse;
+  /** Returns the document. */
+  readDocument(): PublicResponse;
   /** Returns a script or style by its name. Returns undefined if the page has none of this name. */
   readAsset(name: string): PublicResponse | undefined;
 };
@@ -35,14 +35,13 @@ export function openPageFiles(name: string): PageFiles {
   };
   let names: ReadonlySet<string> | undefined;
   return {
-    readDocument: (up = './') =>
-      read(`document ${up}`, () => {
-        const html = readFileSync(new URL('index.html', folder), 'utf8');
-        return fileOf(Buffer.from(html.replaceAll('"./assets/', `"${up}assets/`)), {
+    readDocument: () =>
+      read('document', () =>
+        fileOf(readFileSync(new URL('index.html', folder)), {
           contentType: 'text/html; charset=utf-8',
           cacheControl: REVALIDATED,
-        });
-      }),
+        }),
+      ),
     readAsset: (asset) => {
       names ??= new Set(readdirSync(new URL('assets/', folder)));
       const contentType = ASSET_TYPES.get(asset.split('.').at(-1) ?? '');

@@ -3,7 +3,7 @@ import { handleOtherMethods, type PublicResponse, sendPublic } from '../core/htt
 import { openPageFiles } from './page-files.js';
 import { confinePage } from './page-policy.js';
 
-/** Adds the page that verifies proofs in the browser, at `path` and a slash; certificates are the same page. */
+/** Adds the page that verifies proofs in the browser, at `path` and a slash. */
 export function verifyPageRoutes(app: FastifyInstance, { path }: { path: string }): void {
   const files = openPageFiles('verify');
   const page = (route: string, find: (request: FastifyRequest) => PublicResponse | undefined) => {
@@ -14,8 +14,6 @@ export function verifyPageRoutes(app: FastifyInstance, { path }: { path: string 
     handleOtherMethods(app, route);
   };
   page(`${path}/`, () => files.readDocument());
-  // The page itself says whether there is a certificate: it asks for the bundle.
-  page(`${path}/certificate/:id`, () => files.readDocument('../'));
   page(`${path}/assets/:name`, ({ params }) => files.readAsset((params as { name: string }).name));
 }
 

@@ -1,7 +1,5 @@
 /** Where the page is: served at the verification address, or a file of its own with trust roots inside. */
 
-const CERTIFICATE = /\/certificate\/(sub_[0-7][0-9A-HJKMNP-TV-Z]{25})$/;
-
 /** Trust roots that the page carries, and what it says of them. */
 type EmbeddedRoots = { text: string; origin: string; savedAt: string };
 
@@ -13,13 +11,7 @@ export function findEmbeddedRoots(): EmbeddedRoots | undefined {
   return { text: element.textContent ?? '', origin, savedAt };
 }
 
-/** The submission whose certificate the address asks for, if it does. */
-export function findCertificateId(): string | undefined {
-  return CERTIFICATE.exec(location.pathname)?.[1];
-}
-
 /** A URL below the verification address. */
 export function urlBelow(path: string): URL {
-  const up = findCertificateId() === undefined ? './' : '../';
-  return new URL(`${up}${path}`, location.href.replace(/[?#].*$/, ''));
+  return new URL(`./${path}`, location.href.replace(/[?#].*$/, ''));
 }

@@ -29,8 +29,8 @@ export function ProjectSettings({ project }: { project: Project }) {
         <Field label="Name" value={name} onChange={setName} isRequired maxLength={200} />
         <Choice label="Public look-up" options={LOOKUPS} value={lookup} onChange={setLookup} />
         <p className="hint">
-          With public look-up, those who drop a file on the verify page find its proof bundles, badges and
-          certificates. Bundles hold no metadata. Changes are in the <Link href="/audit">audit log</Link>.
+          With public look-up, those who drop a file on the verify page find its proof bundles and badges.
+          Bundles hold no metadata. Changes are in the <Link href="/audit">audit log</Link>.
         </p>
         {update.error === null ? null : <ErrorState error={update.error} />}
         <div className="actions">

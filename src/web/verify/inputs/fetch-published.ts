@@ -26,7 +26,7 @@ export async function fetchPublicBundle(text: string): Promise<GivenBundle> {
     );
   }
   if (!response.ok) throw new FormatError(`The server answered ${response.status}. Try again in a moment.`);
-  return { name: `bundle of ${id}`, bytes: new Uint8Array(await response.arrayBuffer()), publicId: id };
+  return { name: `bundle of ${id}`, bytes: new Uint8Array(await response.arrayBuffer()) };
 }
 
 /** A submission that the server found by an artifact. */

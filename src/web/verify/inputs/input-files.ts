@@ -7,8 +7,8 @@ import { bytesText } from './bytes-text.js';
 /** The file that is asked about; `size` in bytes, if the file itself was given. */
 export type Artifact = { readonly name: string; readonly sha256: string; readonly size?: number };
 
-/** A proof bundle as it was given; it may be anything. `publicId` is the ID under which the server has it. */
-export type GivenBundle = { readonly name: string; readonly bytes: Uint8Array; readonly publicId?: string };
+/** A proof bundle as it was given; it may be anything. */
+export type GivenBundle = { readonly name: string; readonly bytes: Uint8Array };
 
 /** What was dropped, by what it is. */
 type DroppedFiles = { readonly artifact?: File; readonly bundle?: File };

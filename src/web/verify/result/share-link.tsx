@@ -1,13 +1,12 @@
 import { useEffect, useState } from 'preact/hooks';
 import { bundleFragment } from '../inputs/bundle-link.js';
-import { findEmbeddedRoots, urlBelow } from '../place.js';
+import { findEmbeddedRoots } from '../place.js';
 import type { Result } from './use-verification.js';
 
 /** The proof as a link, for bundles that are well-formed and small enough; and the report on paper. */
 export function ShareLink({ result }: { result: Result }) {
   const fragment = useFragment(result);
   const [copied, setCopied] = useState<string>();
-  const { publicId } = result.bundle;
   const isServed = findEmbeddedRoots() === undefined;
   const link =
     isServed && fragment !== undefined ? `${location.href.replace(/#.*$/, '')}${fragment}` : undefined;
@@ -29,7 +28,6 @@ export function ShareLink({ result }: { result: Result }) {
           <a href={link}>Open the link</a>
         </>
       )}
-      {publicId !== undefined && <a href={urlBelow(`certificate/${publicId}`).href}>Certificate to print</a>}
       <button type="button" class="plain" onClick={() => print()}>
         Print this report
       </button>
