@@ -45,7 +45,7 @@ export type Call = {
 };
 
 /** What a call counts as in rate limits. */
-export type Tally = {
+type Tally = {
   /** What the windows have room for: any call, or only replays of earlier requests. */
   room: 'any' | 'replays';
   /** The reads that were counted when the call was admitted. */
