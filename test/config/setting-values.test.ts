@@ -44,7 +44,12 @@ t.test('each setting accepts its valid values', async (t) => {
     ],
     ['NATS_REPLICAS', '3', 'natsReplicas', 3],
     ['DATABASE_URL', 'postgresql://h', 'databaseUrl', 'postgresql://h'],
-    ['DATABASE_URL', 'databaseUrl', 'postgres://u:p@a:1/db?sslmode=require'],
+    [
+      'DATABASE_URL',
+      'postgres://u:p@a:1/db?sslmode=require',
+      'databaseUrl',
+      'postgres://u:p@a:1/db?sslmode=require',
+    ],
     ['NATS_URL', 'tls://nats:4222', 'natsUrl', 'tls://nats:4222'],
   ];
   for (const [name, text, key, value] of good) {
