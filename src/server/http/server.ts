@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Socket } from 'node:net';
 import type { ConnectRouter } from '@connectrpc/connect';
 import type { FastifyInstance } from 'fastify';
@@ -73,6 +74,8 @@ export function createServer(deps: ServerDeps): ApiServer {
   const shared = { ...deps, ...limits, limits, interceptors, holdFor, holdResponse };
   const rest = createRestHandler({ ...shared, ...interceptors, ...reportTo(deps.log) });
   const closing = new AbortController();
+  // Each open call of Connect's library listens to it.
+  setMaxListeners(0, closing.signal);
   const app = createApp({
     ...shared,
     closing: closing.signal,

@@ -44,6 +44,13 @@ export const CHANGES: readonly [code: string, change: (bundle: Bundle) => unknow
     'leaf.body_mismatch',
     (b) => Object.assign(entry(b), { canonicalizedBody: toBase64(utf8('another leaf')) }),
   ],
+  ['shape.invalid', (b) => Object.assign(entry(b).kindVersion!, { kind: 'dsse' })],
+  ['shape.invalid', (b) => Object.assign(entry(b).kindVersion!, { version: '0.0.3' })],
+  ['shape.invalid', (b) => Object.assign(entry(b).inclusionProof!, { treeSize: '1' })],
+  [
+    'shape.invalid',
+    (b) => Object.assign(entry(b).inclusionProof!, { rootHash: toBase64(new Uint8Array(32)) }),
+  ],
   ['leaf.hash_mismatch', (b) => Object.assign(b.submission, { leaf_sha256: '00'.repeat(32) })],
   [
     'inclusion.invalid',

@@ -20,6 +20,7 @@ import {
 } from '../../../../gen/grpc/reflection/v1/reflection_pb.js';
 import type { Limits } from '../../../../src/server/http/socket/limits.js';
 import { standardServices } from '../../../../src/server/process/api/standard-rpcs.js';
+import { frame, openRawHttp2, uint32 } from '../../../support/calling/h2-frames.js';
 import { enveloped } from '../../../support/calling/raw-http.js';
 import { livesOn } from '../../../support/calling/surfaces.js';
 import { KEYS, startApiServer, type TestServer } from '../../../support/servers/api-server.js';
@@ -176,6 +177,38 @@ t.test('streams that a client cancels without reading them make room', async (t)
   const transport = createGrpcTransport({ baseUrl: api.baseUrl });
   t.equal((await reflect(transport, 1)).error?.code, Code.Unavailable, 'while they are open');
   for (const stream of unread) stream.close(constants.NGHTTP2_CANCEL);
+  await until('they made room', async () => (await reflect(transport, 1)).answers === 1, 10_000);
+});
+
+const [HEADERS, RST_STREAM, END_HEADERS] = [1, 3, 4];
+/** The header fields of a call of reflection on gRPC, every field literal and in no table. */
+const REFLECT = Buffer.concat([
+  Buffer.from([0x83, 0x86]),
+  literal(Buffer.from([0x04]), '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo'),
+  literal(Buffer.from([0x01]), 'a'),
+  literal(Buffer.from([0x0f, 0x10]), 'application/grpc'),
+]);
+
+function literal(name: Buffer, value: string): Buffer {
+  return Buffer.concat([name, Buffer.from([value.length]), Buffer.from(value)]);
+}
+
+t.test('streams that a client resets as they begin make room', async (t) => {
+  const api = await start(t, { maxOpenStreams: 2 });
+  const client = await openRawHttp2(api.port);
+  t.teardown(() => client.socket.destroy());
+  for (let i = 0; i < 200; i++) {
+    const id = 2 * i + 1;
+    const [head, reset] = [frame(HEADERS, END_HEADERS, id, REFLECT), frame(RST_STREAM, 0, id, uint32(8))];
+    if (i % 2 === 0) client.send(head, reset);
+    else {
+      client.send(head);
+      await new Promise(setImmediate);
+      client.send(reset);
+    }
+    await new Promise(setImmediate);
+  }
+  const transport = createGrpcTransport({ baseUrl: api.baseUrl });
   await until('they made room', async () => (await reflect(transport, 1)).answers === 1, 10_000);
 });
 
