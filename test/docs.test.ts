@@ -110,19 +110,19 @@ t.test('every npm script that a page names exists', async (t) => {
   );
 });
 
-t.test('docs/operating.md names every setting, and none that does not exist', async (t) => {
+t.test('docs/settings.md names every setting, and none that does not exist', async (t) => {
   const files = sourcesIn('src/config').filter((path) => !path.endsWith('client-config.ts'));
   const read = findNames(files, /\b(?:get|find|need|read|require)\w*\(\s*(?:settings,\s*)?'([A-Z][A-Z_]+)'/g);
-  const documented = findNames(['docs/operating.md'], /^\| (`[A-Z].*?) \|/gm)
+  const documented = findNames(['docs/settings.md'], /^\| (`[A-Z].*?) \|/gm)
     .flatMap((cell) => [...cell.matchAll(/`([A-Z_]+)`/g)])
     .map(([, name]) => name);
   t.ok(read.length > 30);
   t.strictSame(documented.sort(), read);
 });
 
-t.test('docs/operating.md names every metric, and none that does not exist', async (t) => {
+t.test('docs/monitoring.md names every metric, and none that does not exist', async (t) => {
   const measured = findNames(sourcesIn('src/server/ops'), /'(attest_\w+)'/g);
-  const documented = findNames(['docs/operating.md'], /`(attest_\w+)`/g);
+  const documented = findNames(['docs/monitoring.md'], /`(attest_\w+)`/g);
   t.ok(measured.length > 20);
   t.strictSame(documented, measured);
 });

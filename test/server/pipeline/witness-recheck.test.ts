@@ -64,7 +64,7 @@ t.test('after the runbook has deleted the lost evidence, one request covers it a
     ).map(({ size }) => size);
   t.same(await sizes(), [10, 20, 30, 40, 50]);
   const asked = chain.asked;
-  const page = new URL('../../../../docs/operating.md', import.meta.url).pathname;
+  const page = new URL('../../../../docs/monitoring.md', import.meta.url).pathname;
   const [, indented = ''] = /^ {3}```sql\n(.*?)^ {3}```$/ms.exec(await readFile(page, 'utf8')) ?? [];
   const statements = indented.replace('4711', '30').replaceAll(/^ *(?:BEGIN|COMMIT);$/gm, '');
   await pool.begin((tx) => tx.unsafe(statements).simple());
