@@ -15,6 +15,7 @@ import {
 } from '../../store/exports/export-leases.js';
 import { claimExportWork, type ExportWork, releaseExport } from '../../store/exports/export-work.js';
 import { recordShipmentError } from '../../store/exports/shipments.js';
+import { storableText } from '../../store/storable-text.js';
 import { insertExportEvent } from '../../store/webhooks/export-events.js';
 import { webhookJob } from '../jobs/job.js';
 import { LEASE_MS } from '../lease.js';
@@ -112,7 +113,7 @@ async function recordFailure(
   error: unknown,
 ): Promise<void> {
   if (!(error instanceof DestinationError)) return postpone(exports, leased, work, error);
-  const reason = storable(error.message);
+  const reason = storableText(error.message.slice(0, MAX_ERROR_LENGTH));
   const retryAfterMs = exportRetryDelayMs(leased.failures, exports.random(), error.retryAfterMs);
   exports.observe({ outcome: 'failed', bytes: 0 });
   const webhookIds = await exports.pool.begin(async (tx) => {
@@ -161,9 +162,4 @@ function noteRecovery({ log }: Exports, leased: LeasedExport): void {
   const { id, projectId, failures } = leased;
   log.info({ export: id, project: projectId, failures }, 'the destination of an export works again');
   leased.failures = 0;
-}
-
-/** Text that Postgres stores: bounded, without U+0000 and lone surrogates. */
-function storable(text: string): string {
-  return Buffer.from(text.slice(0, MAX_ERROR_LENGTH).replaceAll('\0', '\ufffd'), 'utf8').toString('utf8');
 }

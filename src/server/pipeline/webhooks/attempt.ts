@@ -4,6 +4,7 @@ import { DeliveryStatus } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import type { Pool } from '../../store/database/connect.js';
 import { retryWhileUnavailable } from '../../store/database/database-errors.js';
 import { insertAuditEntry } from '../../store/projects/audit.js';
+import { storableText } from '../../store/storable-text.js';
 import { type RecordedAttempt, recordAttempts } from '../../store/webhooks/webhook-attempts.js';
 import type { ClaimedDelivery } from '../../store/webhooks/webhook-deliveries.js';
 import { disableWebhook } from '../../store/webhooks/webhooks.js';
@@ -43,17 +44,12 @@ export function attemptRecord(
     at,
     durationMs: result.durationMs,
     statusCode: result.status ?? null,
-    error: isDelivered ? null : storable((result.error ?? 'failed').slice(0, MAX_ERROR_LENGTH)),
-    answer: result.status === undefined ? null : storable(result.answer),
+    error: isDelivered ? null : storableText((result.error ?? 'failed').slice(0, MAX_ERROR_LENGTH)),
+    answer: result.status === undefined ? null : storableText(result.answer),
     status: isDelivered ? DeliveryStatus.DELIVERED : failed,
     isGone: result.gone === true && !isTest,
     retryAfterMs: retryAfterMs ?? null,
   };
-}
-
-/** Text that Postgres stores: without U+0000 and lone surrogates. */
-function storable(text: string): string {
-  return Buffer.from(text.replaceAll('\0', '\ufffd'), 'utf8').toString('utf8');
 }
 
 /** The dependencies of storing attempts. `observe` gets the counts of each statement. */
