@@ -2,6 +2,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { ErrorCode, ErrorDetailSchema, type Error as ItemError } from '../../gen/attestation/v1/errors_pb.js';
 import { findErrorCode } from '../protocol/error-rules.js';
+import { firstError } from '../protocol/first-error.js';
 
 /**
  * A failed call. `code` is the service's dotted code, or one of the library's own: `connection.failed` (no response),
@@ -109,11 +110,12 @@ export function failureReason(error: Error): string {
   return status === undefined ? message : `the proxy that HTTPS_PROXY names answered ${status}`;
 }
 
-/** The error behind fetch's own: trying several addresses fails with an AggregateError, and undici wraps a proxy's answer. */
+/** The error behind fetch's own; undici wraps a proxy's answer once more. */
 function originOf(error: Error): Error {
   const { cause } = error;
   if (!(cause instanceof Error)) return error;
-  const inner: unknown = cause instanceof AggregateError ? cause.errors[0] : cause.cause;
+  const first = firstError(cause);
+  const inner = first === cause ? cause.cause : first;
   return inner instanceof Error ? inner : cause;
 }
 

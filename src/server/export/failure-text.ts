@@ -1,4 +1,5 @@
 /** Words for the owner of a destination about failures of the network and texts of providers. */
+import { firstError } from '../../protocol/first-error.js';
 
 /** A failure of a transfer that Node has no code for. The message is a predicate: `the host <message>`. */
 export class TransferError extends Error {
@@ -14,7 +15,7 @@ const PREDICATES: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'cannot be looked up',
   ESERVFAIL: 'cannot be looked up',
   ETIMEOUT: 'cannot be looked up',
-  ECONNREFUSED: 'refuses connections',
+  ECONNREFUSED: 'refuses the connection',
   ECONNRESET: 'closed the connection',
   EPIPE: 'closed the connection',
   EHOSTUNREACH: 'is not reachable',
@@ -34,8 +35,7 @@ export function oneLine(text: string, length: number): string {
 
 /** Explains why a request got no answer. */
 export function explainNetworkError(error: unknown, host: string): string {
-  // A connect over several addresses fails with an AggregateError, whose own message is empty.
-  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
+  const first = firstError(error);
   const { code, message } = Object(first) as { code?: unknown; message?: unknown };
   const text = typeof message === 'string' ? oneLine(message, 200) : '';
   if (first instanceof TransferError) return `${host} ${text}`;
@@ -43,7 +43,8 @@ export function explainNetworkError(error: unknown, host: string): string {
   return `${host} ${predicateOf(code)} (${code})`;
 }
 
-function predicateOf(code: string): string {
+/** The behaviour of a host as a predicate, by Node's error code. */
+export function predicateOf(code: string): string {
   if (Object.hasOwn(PREDICATES, code)) return PREDICATES[code] as string;
   if (TLS_CODE.test(code)) return 'has a certificate that is not trusted, or TLS failed';
   return code.startsWith('HPE_') ? 'sent an answer that is not HTTP/1.1' : 'failed';

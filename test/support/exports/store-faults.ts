@@ -145,7 +145,7 @@ export function testFaults(t: Test, makeScene: (t: Test) => Promise<StoreScene>)
     const destination = await open();
     await proxy.close();
     const error = await destination.write(textObject(NAME, 'one'), control()).catch((thrown) => thrown);
-    assertLine(t, error, { says: /refuses connections/, secrets });
+    assertLine(t, error, { says: /refuses the connection/, secrets });
   });
 }
 

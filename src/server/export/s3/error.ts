@@ -1,6 +1,8 @@
 /** What the errors of the SDK, the store and the network mean for the owner of a bucket. */
+import { firstError } from '../../../protocol/first-error.js';
 import { readRetryAfter } from '../../net/retry-after.js';
 import { DestinationError } from '../destination.js';
+import { oneLine, predicateOf } from '../failure-text.js';
 
 /** Of the store's message. */
 const MAX_TEXT = 300;
@@ -59,21 +61,6 @@ const THROTTLED = new Set([
   'TooManyRequests',
   'RequestLimitExceeded',
 ]);
-const TLS_CODE = /CERT|TLS|SSL|SELF_SIGNED|^UNABLE_TO_|^EPROTO$/;
-
-/** Advice by Node's code of a network's error. */
-const ADVICE_BY_NETWORK: Readonly<Record<string, string>> = {
-  ENOTFOUND: 'the host has no address; correct the name',
-  EAI_AGAIN: "the host's name cannot be looked up",
-  ENODATA: 'the host has no address; correct the name',
-  ECONNREFUSED: 'the host refuses the connection',
-  ECONNRESET: 'the host closed the connection',
-  EPIPE: 'the host closed the connection',
-  EHOSTUNREACH: 'the host is not reachable',
-  ENETUNREACH: 'the host is not reachable',
-  ETIMEDOUT: 'the host timed out',
-  HPE_HEADER_OVERFLOW: "the headers of the host's answer are too large",
-};
 
 /** The object could not be read, with the reason as its cause: no failure of the bucket. */
 export class SourceError extends Error {}
@@ -128,11 +115,8 @@ function advise(failure: Failure, { action }: Operation): string {
 }
 
 function adviseOnNetwork(name: string, code: string): string {
-  const advice = Object.hasOwn(ADVICE_BY_NETWORK, code) ? ADVICE_BY_NETWORK[code] : undefined;
-  if (advice !== undefined) return advice;
-  if (name === 'TimeoutError') return 'the host timed out';
-  if (TLS_CODE.test(code)) return 'the TLS certificate of the host is not trusted, or TLS failed';
-  return code === '' ? 'the request failed' : 'the connection failed';
+  if (code !== '') return `the host ${predicateOf(code)}`;
+  return name === 'TimeoutError' ? 'the host timed out' : 'the request failed';
 }
 
 /** Code and message, without the names that the SDK and Node give to errors that have none. */
@@ -142,9 +126,7 @@ function detailOf({ name, message, status }: Failure): string {
 }
 
 function readFailure(error: unknown): Failure {
-  // A connect over several addresses fails with an AggregateError, whose own message is empty.
-  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
-  const fields = Object(first) as Record<string, unknown>;
+  const fields = Object(firstError(error)) as Record<string, unknown>;
   const metadata = Object(fields.$metadata) as Record<string, unknown>;
   const response = Object(fields.$response) as Record<string, unknown>;
   const status = metadata.httpStatusCode;
@@ -163,6 +145,5 @@ function readFailure(error: unknown): Failure {
 /** One line of printable text, cut to a length, without the hint that the SDK adds for developers. */
 export function clean(text: string, length: number): string {
   const [own = ''] = text.slice(0, 2 * length).split(SDK_HINT, 1);
-  const line = own.replaceAll(/[\s\p{C}]+/gu, ' ').trim();
-  return line.length > length ? `${line.slice(0, length)}…` : line;
+  return oneLine(own, length);
 }

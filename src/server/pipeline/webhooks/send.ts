@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { firstError } from '../../../protocol/first-error.js';
 import { readRetryAfter } from '../../net/retry-after.js';
 import { acceptingContinue, createExchanges, type Exchanges } from './exchange.js';
 import { requestHeaders } from './sign.js';
@@ -122,9 +123,8 @@ function resultOf(
   };
 }
 
-/** A connect over several addresses fails with an AggregateError, whose own message is empty. */
 function reasonOf(error: unknown): string {
-  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
+  const first = firstError(error);
   if (!(first instanceof Error) || first.message === '') return 'the connection failed';
   // An assertion of undici's parser means nothing to a receiver.
   return 'code' in first && first.code === 'ERR_ASSERTION' ? 'the answer is not HTTP/1.1' : first.message;
