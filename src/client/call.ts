@@ -11,6 +11,7 @@ import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import type { Transport } from '@connectrpc/connect';
 import { rules } from '../../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
+import { exponentialMs } from '../protocol/backoff.js';
 import { type AttestationError, toAttestationError } from './error.js';
 import type { Given } from './input/given.js';
 import { checkOptions, IDEMPOTENCY_KEY, type OptionChecks, SIGNAL, TIMEOUT } from './input/options.js';
@@ -47,8 +48,7 @@ export type Caller = {
   readonly onRetry: (error: AttestationError, delayMs: number) => void;
 };
 
-const FIRST_DELAY_MS = 500;
-const MAX_DELAY_MS = 8_000;
+const BACKOFF = { firstMs: 500, maxMs: 8_000 };
 /** A call fails instead of waiting longer than this for a retry. */
 const MAX_RETRY_AFTER_MS = 60_000;
 
@@ -122,7 +122,7 @@ export function findRetryDelayMs(
   // Once only: where the clocks differ, it comes too early.
   const waitMs = (attempt === 0 ? findWindowDelayMs(error, now()) : undefined) ?? retryAfterMs;
   // Full jitter: callers rejected together must not retry together.
-  return waitMs + random() * Math.min(FIRST_DELAY_MS * 2 ** attempt, MAX_DELAY_MS);
+  return waitMs + random() * exponentialMs(attempt, BACKOFF);
 }
 
 /** Until the rate window that the error names starts, which is nearer than `Retry-After`; undefined of other errors. */

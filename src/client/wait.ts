@@ -1,4 +1,5 @@
 import { type Submission, SubmissionStatus } from '../../gen/attestation/v1/attestations_pb.js';
+import { withJitter } from '../protocol/backoff.js';
 import type { Caller, CallOptions } from './call.js';
 import { AttestationError } from './error.js';
 import { checkOptions, FUNCTION, type OptionChecks, SIGNAL, WAIT } from './input/options.js';
@@ -51,7 +52,7 @@ export async function pollUntilWitnessed(
       if (seen.status === SubmissionStatus.WITNESSED) return seen;
       refuseGivenUp(seen);
     }
-    const delayMs = Math.max((isError && seen.retryAfterMs) || 0, pollMs * (0.8 + 0.4 * deps.random()));
+    const delayMs = Math.max((isError && seen.retryAfterMs) || 0, withJitter(pollMs, deps.random()));
     if (deps.now() + delayMs > deadline) {
       const message = `${id} was not witnessed in time`;
       throw new AttestationError(

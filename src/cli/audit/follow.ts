@@ -1,5 +1,6 @@
 /** Runs audits: one round of each log, or one after the other for ever. */
 import { setTimeout as pause } from 'node:timers/promises';
+import { exponentialMs } from '../../protocol/backoff.js';
 import { exitCodeOf } from './alarm/alarm.js';
 import type { AlarmDesk } from './alarm/alarm-desk.js';
 import type { Monitor, Outcome } from './monitor.js';
@@ -52,7 +53,7 @@ export async function followLogs(
     for (const outcome of outcomes) tellTroubles(events, outcome, told);
     if (!keepGoing && desk.open().some(({ kind }) => kind === 'split_view' || kind === 'not_intact')) break;
     failures = outcomes.some(({ unreachable }) => unreachable) ? failures + 1 : 0;
-    const waitMs = Math.min(pollMs * 2 ** Math.min(failures, 20), Math.max(pollMs, MAX_BACKOFF_MS));
+    const waitMs = exponentialMs(failures, { firstMs: pollMs, maxMs: Math.max(pollMs, MAX_BACKOFF_MS) });
     await pause(waitMs, undefined, { signal }).catch(() => {});
   }
   events.stopped();

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { JsMsg } from 'nats';
+import { exponentialMs } from '../../protocol/backoff.js';
 import type { Logger } from '../core/logger.js';
 import type { Queue } from './jetstream.js';
 import type { Outcome } from './outcome.js';
@@ -19,7 +20,7 @@ export type StopConsuming = () => Promise<void>;
 
 const PULL_MS = 5_000;
 const TROUBLE_PAUSE_MS = 500;
-const LONGEST_RETRY_MS = 30_000;
+const RETRY = { firstMs: 500, maxMs: 30_000 };
 
 /**
  * Consumes messages of one stage until stopped. The only place that acknowledges. Recreates the stream and the consumer
@@ -99,6 +100,6 @@ async function workOn(consumption: Consumption, message: JsMsg, log: Logger): Pr
     }
   } catch (error) {
     log.error({ err: error, stage, subject: message.subject }, 'a job failed');
-    message.nak(Math.min(LONGEST_RETRY_MS, 500 * 2 ** Math.min(message.info.redeliveryCount, 10)));
+    message.nak(exponentialMs(message.info.redeliveryCount, RETRY));
   }
 }

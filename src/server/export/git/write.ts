@@ -12,6 +12,7 @@
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { exponentialMs } from '../../../protocol/backoff.js';
 import { DestinationError, type ExportObject, type WriteControl, type WriteOutcome } from '../destination.js';
 import { LostRace } from './git-command.js';
 import type { File, Repository } from './repository.js';
@@ -34,8 +35,7 @@ type Write = WriteControl & {
 };
 
 const MAX_MESSAGE_LENGTH = 500;
-const FIRST_DELAY_MS = 100;
-const MAX_DELAY_MS = 5_000;
+const BACKOFF = { firstMs: 100, maxMs: 5_000 };
 const FENCED_REVISION = 3;
 const NAME = /^[A-Za-z0-9_=-][A-Za-z0-9._=-]*(?:\/[A-Za-z0-9_=-][A-Za-z0-9._=-]*)*$/;
 const PROBE = Buffer.from('This file shows that the attestation service can write here.\n');
@@ -116,6 +116,6 @@ function exhausted({ branch, maxAttempts }: Target, cause: Error): DestinationEr
 
 /** Waits for a random part of a time that doubles, so that writers who collided do not collide again. */
 async function pause({ random }: Target, attempt: number, signal: AbortSignal): Promise<void> {
-  const longest = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt);
+  const longest = exponentialMs(attempt, BACKOFF);
   await delay(random() * longest, undefined, { signal });
 }

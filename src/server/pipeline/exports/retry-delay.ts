@@ -1,5 +1,6 @@
-const FIRST_MS = 10_000;
-const LAST_MS = 60 * 60_000;
+import { exponentialMs, withJitter } from '../../../protocol/backoff.js';
+
+const SCHEDULE = { firstMs: 10_000, maxMs: 60 * 60_000 };
 
 /**
  * Milliseconds until the next attempt: from 10 s, doubled with each failure up to one hour, with a jitter of a fifth; or
@@ -9,7 +10,6 @@ const LAST_MS = 60 * 60_000;
  * @param random in [0, 1)
  */
 export function exportRetryDelayMs(failures: number, random: number, retryAfterMs = 0): number {
-  const base = Math.min(LAST_MS, FIRST_MS * 2 ** Math.min(failures, 20));
-  const delay = Math.min(LAST_MS, base * (0.8 + 0.4 * random));
-  return Math.round(Math.max(delay, Math.min(retryAfterMs, LAST_MS)));
+  const delayMs = withJitter(exponentialMs(failures, SCHEDULE), random);
+  return Math.round(Math.min(SCHEDULE.maxMs, Math.max(delayMs, retryAfterMs)));
 }

@@ -1,3 +1,5 @@
+import { withJitter } from '../../../protocol/backoff.js';
+
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -26,5 +28,5 @@ const STEPS_MS = [
 export function retryDelayMs(step: number, random: number, retryAfterMs = 0): number | undefined {
   const base = STEPS_MS[step];
   if (base === undefined) return undefined;
-  return Math.round(Math.max(base * (0.8 + 0.4 * random), Math.min(retryAfterMs, 2 * base)));
+  return Math.round(Math.max(withJitter(base, random), Math.min(retryAfterMs, 2 * base)));
 }

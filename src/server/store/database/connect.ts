@@ -1,4 +1,5 @@
 import postgres from 'postgres';
+import { exponentialMs } from '../../../protocol/backoff.js';
 import { replicationUnknown } from './database-errors.js';
 import { sessionSettings } from './session-settings.js';
 import { createTransactions } from './transactions.js';
@@ -77,6 +78,7 @@ export function connectPool(options: PoolOptions): Pool {
 }
 
 const MAX_CONNECT_SECONDS = 5;
+const RECONNECT = { firstMs: 50, maxMs: 1_000 };
 
 function openConnections(
   options: PoolOptions,
@@ -93,7 +95,7 @@ function openConnections(
     // Sooner than the socket is closed as silent: the driver opens that one again and tells nobody.
     connect_timeout: Math.min(MAX_CONNECT_SECONDS, statementTimeoutMs / 1000),
     max_lifetime: null,
-    backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),
+    backoff: (attempt: number) => exponentialMs(attempt, RECONNECT) / 1000,
     connection: { application_name: `attest ${name}`, ...sessionSettings(options) },
     onnotice: ({ routine }) => {
       if (routine === WAIT_FOR_STANDBY) onUnconfirmed();
