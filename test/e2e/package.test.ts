@@ -15,8 +15,8 @@ import { until } from '../support/until.js';
 
 const execute = promisify(execFile);
 const [short = ''] = await codeBlocks('README.md', 'ts');
-const [submit = '', receive = ''] = await codeBlocks('docs/client.md', 'ts');
-const programs = { 'short.ts': short, 'submit.ts': submit, 'receive.ts': receive };
+const [submit = '', many = '', receive = ''] = await codeBlocks('docs/client.md', 'ts');
+const programs = { 'short.ts': short, 'submit.ts': submit, 'many.ts': many, 'receive.ts': receive };
 const files = { 'package.json': '{"type": "module"}', ...programs };
 const dir = t.testdir(files);
 stageClient({ root: process.cwd(), out: join(dir, 'node_modules/@attestation-service/client') });
