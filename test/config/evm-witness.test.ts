@@ -55,17 +55,21 @@ t.test('an EVM witness is read, with defaults for its optional members', async (
       rpcUrl: GOOD.rpc_url,
       chainId: 1,
       contract: CHECKSUMMED.toLowerCase(),
-      method: 'anchor',
       confirmations: 12,
       maxFeePerGas: 12_500_000_000n,
       required: false,
       everyMs: 3_600_000,
     },
   ]);
-  const all = { ...GOOD, method: 'eas', confirmations: 3, max_fee_gwei: 1e-9, every: '1d', required: false };
-  t.match(read(folder(t, [all])), [
-    { method: 'eas', confirmations: 3, maxFeePerGas: 1n, everyMs: 86_400_000 },
-  ]);
+  const all = {
+    ...GOOD,
+    method: 'anchor',
+    confirmations: 3,
+    max_fee_gwei: 1e-9,
+    every: '1d',
+    required: false,
+  };
+  t.match(read(folder(t, [all])), [{ confirmations: 3, maxFeePerGas: 1n, everyMs: 86_400_000 }]);
 });
 
 t.test('the key may be a setting', async (t) => {
@@ -89,6 +93,7 @@ t.test('each wrong member is reported under its place, without secrets', async (
     [{ contract: '0x12' }, /\.contract is "0x12"$/],
     [{ contract: CHECKSUMMED.replace('aA', 'AA') }, /\.contract is ".*" \(its capitals are no checksum\)$/],
     [{ method: 'store' }, /\.method is "store"$/],
+    [{ method: 'eas' }, /\.method is "eas" \(time stamps of EAS are not supported any more\)$/],
     [{ key_file: undefined }, /\.key_file is not set, nor is EVM_PRIVATE_KEY$/],
     [{ key_file: 'nowhere' }, /\.key_file is "nowhere" \(.*ENOENT\)$/],
     [{ key_file: 'open' }, /\.key_file is "open" \(anyone can read it, its mode is 604\)$/],

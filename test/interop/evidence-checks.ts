@@ -15,7 +15,7 @@ import { attest, startUp, type Up } from '../support/servers/up.js';
 import { codeBlocks, readInlineCode } from '../support/source/pages.js';
 import { until } from '../support/until.js';
 import { type Anvil, startAnvil } from '../support/witnesses/evm/anvil.js';
-import { deployFor } from '../support/witnesses/evm/contracts.js';
+import { deployAnchor } from '../support/witnesses/evm/contracts.js';
 import { ETHER } from '../support/witnesses/evm/scene.js';
 import { type Block, startCalendar } from '../support/witnesses/opentimestamps/calendar.js';
 import { run } from './command.js';
@@ -87,7 +87,7 @@ async function startTimestampServer(owner: Owner): Promise<object> {
 }
 
 async function openChain(anvil: Anvil, dir: string): Promise<object> {
-  const contract = await deployFor(anvil, 'anchor');
+  const contract = await deployAnchor(anvil);
   const key = randomBytes(32).toString('hex');
   await anvil.setBalance(evmAccount(createSecretKey(Buffer.from(key, 'hex'))).address, ETHER);
   const file = join(dir, 'evm.key');

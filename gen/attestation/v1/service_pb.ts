@@ -447,8 +447,7 @@ export type EvmContract = Message<"attestation.v1.EvmContract"> & {
   name: string;
 
   /**
-   * How checkpoints are recorded: `anchor`, by an event of this contract, or `eas`, by a time stamp of the Ethereum
-   * Attestation Service.
+   * How checkpoints are recorded: `anchor`, by an event of this contract.
    *
    * @generated from field: string method = 4;
    */

@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { readSettingFile } from '../setting-files.js';
-import { oneOf, outboundUrl } from '../setting-types.js';
+import { outboundUrl } from '../setting-types.js';
 import { InvalidValue, quote, type Settings, type SettingType } from '../settings.js';
 import {
   COMMON_MEMBERS,
@@ -28,7 +28,6 @@ export type EvmConfig = CommonWitnessConfig & {
   readonly chainId: number;
   /** 0x and lower-case hex. */
   readonly contract: string;
-  readonly method: 'anchor' | 'eas';
   /** The account's secp256k1 key, 32 bytes. Undefined despite its type if a problem was reported. */
   readonly privateKey: KeyObject;
   /** The number of blocks that must have the event, its own included. */
@@ -89,16 +88,26 @@ const contractAddress: SettingType<string> = {
   },
 };
 
+/** The only method; the member is for configurations that name it. */
+const recordingMethod: SettingType<string> = {
+  expected: 'anchor, with the address of a contract that "attest witnesses deploy-contract" creates',
+  parse: (text) => {
+    if (text === 'eas') throw new InvalidValue('time stamps of EAS are not supported any more');
+    if (text !== 'anchor') throw new InvalidValue();
+    return text;
+  },
+};
+
 /** Reads the members of an EVM witness. */
 export function readEvm(entry: WitnessEntry): EvmConfig {
   reportUnknownMembers(entry, [...COMMON_MEMBERS, ...OWN_MEMBERS]);
+  findText(entry, 'method', recordingMethod);
   return {
     ...readCommon(entry, { required: false, everyMs: DEFAULT_EVERY_MS }),
     kind: WitnessKind.EVM,
     rpcUrl: requireText(entry, 'rpc_url', outboundUrl),
     chainId: requireInteger(entry, 'chain_id', 1, Number.MAX_SAFE_INTEGER),
     contract: requireText(entry, 'contract', contractAddress),
-    method: findText(entry, 'method', oneOf('anchor', 'eas')) ?? 'anchor',
     privateKey: readKey(entry),
     confirmations: findInteger(entry, 'confirmations', 1, 10_000) ?? DEFAULT_CONFIRMATIONS,
     maxFeePerGas: readMaxFee(entry),

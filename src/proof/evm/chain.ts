@@ -15,7 +15,6 @@ export type EvmLog = {
   readonly address: string;
   readonly topics: readonly string[];
   readonly isDataEmpty: boolean;
-  readonly transactionHash: string;
   /** Position among the logs of the block. */
   readonly logIndex: number;
 };
@@ -76,11 +75,6 @@ export async function getLatestBlock(rpc: JsonRpc): Promise<EvmBlock> {
   return malformed('eth_getBlockByNumber', decodeBlock, await rpc('eth_getBlockByNumber', ['latest', false]));
 }
 
-/** Decodes logs, as of `eth_getLogs`. Throws FormatError. */
-export function decodeLogs(value: unknown): EvmLog[] {
-  return decodeArray(value, MAX_LOGS, decodeLog);
-}
-
 function decodeReceipt(value: unknown): EvmReceipt {
   const receipt = decodeObject(value);
   const status = decodeNumber(receipt.status);
@@ -91,7 +85,7 @@ function decodeReceipt(value: unknown): EvmReceipt {
     blockNumber: decodeNumber(receipt.blockNumber),
     succeeded: status === 1,
     contractAddress: optional(receipt.contractAddress, (value) => decodeData(value, ADDRESS_BYTES)),
-    logs: decodeLogs(receipt.logs),
+    logs: decodeArray(receipt.logs, MAX_LOGS, decodeLog),
   };
 }
 
@@ -102,7 +96,6 @@ function decodeLog(value: unknown): EvmLog {
     address: decodeData(log.address, ADDRESS_BYTES),
     topics: decodeArray(log.topics, MAX_TOPICS, (topic) => decodeData(topic, HASH_BYTES)),
     isDataEmpty: log.data === '0x',
-    transactionHash: decodeData(log.transactionHash, HASH_BYTES),
     logIndex: decodeNumber(log.logIndex),
   };
 }

@@ -58,7 +58,7 @@ async function checkReceipt(
   if (receipt.blockHash !== block.hash) return unknown('the node is changing to another chain');
   if (!receipt.succeeded) return refuted('reverted', 'the transaction was reverted');
   const log = receipt.logs.find(({ logIndex }) => logIndex === evidence.logIndex);
-  if (log === undefined || !isRecordOf(log, { ...evidence, timestamp: block.timestamp })) {
+  if (log === undefined || !isRecordOf(log, evidence)) {
     return refuted('event', 'the transaction has no such event');
   }
   return undefined;

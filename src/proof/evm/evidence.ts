@@ -4,14 +4,13 @@ import { fromHex, fromUtf8, toHex } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { jcs, jcsBytes } from '../bytes/jcs.js';
 import { ADDRESS_BYTES, MAX_TIMESTAMP } from './chain.js';
-import type { EvmMethod } from './contract.js';
+import { ANCHOR_METHOD } from './contract.js';
 
 /** Hashes and the contract's address are 0x and lower-case hex. */
 export type EvmEvidence = {
   /** EIP-155. */
   readonly chainId: number;
   readonly contract: string;
-  readonly method: EvmMethod;
   /** SHA-256 of the checkpoint body. */
   readonly digest: Uint8Array;
   readonly transactionHash: string;
@@ -67,19 +66,18 @@ function membersOf(evidence: EvmEvidence) {
     contract: evidence.contract,
     digest: toHex(evidence.digest),
     log_index: evidence.logIndex,
-    method: evidence.method,
+    method: ANCHOR_METHOD,
     transaction_hash: evidence.transactionHash,
   };
 }
 
 function readMembers(members: Readonly<Record<string, unknown>>): EvmEvidence {
   const { method, digest } = members;
-  if (method !== 'anchor' && method !== 'eas') throw new FormatError('an unknown method');
+  if (method !== ANCHOR_METHOD) throw new FormatError('an unknown method');
   if (typeof digest !== 'string') throw new FormatError('no digest');
   return {
     chainId: readInteger(members.chain_id),
     contract: readHex(members.contract, ADDRESS_BYTES),
-    method,
     digest: fromHex(digest, HASH_BYTES),
     transactionHash: readHex(members.transaction_hash, HASH_BYTES),
     blockNumber: readInteger(members.block_number),

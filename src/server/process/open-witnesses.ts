@@ -6,6 +6,7 @@ import type { OpenTimestampsConfig } from '../../config/witnesses/opentimestamps
 import type { Rfc3161Config } from '../../config/witnesses/rfc3161.js';
 import type { WitnessConfig } from '../../config/witnesses/witnesses.js';
 import { fromPem } from '../../proof/asn1/pem.js';
+import { ANCHOR_METHOD } from '../../proof/evm/contract.js';
 import { encodeVerifierKey } from '../../proof/log/note.js';
 import type { WitnessSetup } from '../logs/set-up-witnesses.js';
 import { evmAccount } from '../witness/evm/account.js';
@@ -75,11 +76,11 @@ function openCalendars({ name, calendars, min, explorerUrl }: OpenTimestampsConf
 const MAX_RPC_BYTES = 4 * 1024 * 1024;
 
 function openEvm(config: EvmConfig): Opened {
-  const { chainId, contract: address, method, confirmations, rpcUrl, privateKey } = config;
+  const { chainId, contract: address, confirmations, rpcUrl, privateKey } = config;
   const node = { url: rpcUrl, timeoutMs: TIMEOUT_MS, maxBytes: MAX_RPC_BYTES };
   const connect = (signal: AbortSignal) => jsonRpcClient({}, node, signal);
   return {
     witness: evmWitness({ connect, account: evmAccount(privateKey) }, config),
-    identity: { kind: WitnessKind.EVM, chainId, address, method, confirmations },
+    identity: { kind: WitnessKind.EVM, chainId, address, method: ANCHOR_METHOD, confirmations },
   };
 }

@@ -10,7 +10,7 @@ import { setScene } from '../../support/fault-fixture.js';
 import { type Acknowledged, assertConsistent } from '../../support/judging/consistent.js';
 import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../../support/wait-for-idle.js';
 import { startAnvil } from '../../support/witnesses/evm/anvil.js';
-import { deployFor } from '../../support/witnesses/evm/contracts.js';
+import { deployAnchor } from '../../support/witnesses/evm/contracts.js';
 import { startRpcProxy } from '../../support/witnesses/evm/rpc-proxy.js';
 import { ETHER } from '../../support/witnesses/evm/scene.js';
 
@@ -18,7 +18,7 @@ const KEY = randomBytes(32).toString('hex');
 const { address } = evmAccount(evmPrivateKey.parse(KEY));
 
 const anvil = await startAnvil(t);
-const contract = await deployFor(anvil, 'anchor');
+const contract = await deployAnchor(anvil);
 await anvil.setBalance(address, ETHER);
 await anvil.rpc('evm_setAutomine', [true]);
 const node = await startRpcProxy(t, anvil.url);

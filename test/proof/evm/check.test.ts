@@ -1,12 +1,9 @@
 /** Evidence against a real chain, and against nodes that answer wrongly. */
-
-import { keccak_256 } from '@noble/hashes/sha3.js';
 import * as fc from 'fast-check';
 import t from 'tap';
-import { ANCHOR_ABI } from '../../../gen/contracts/anchor.js';
 import { FormatError } from '../../../src/proof/bytes/format-error.js';
 import { checkOnChain } from '../../../src/proof/evm/check.js';
-import { recordingCall, recordingTopics } from '../../../src/proof/evm/contract.js';
+import { recordingCall } from '../../../src/proof/evm/contract.js';
 import { decodeEvmEvidence, type EvmEvidence, encodeEvmEvidence } from '../../../src/proof/evm/evidence.js';
 import type { JsonRpc } from '../../../src/proof/evm/json-rpc.js';
 import { FUZZ } from '../../support/fuzz.js';
@@ -17,20 +14,10 @@ const witness = scene.witness();
 const { anvil } = scene;
 const { evidence: bytes } = await pollUntilLanded(anvil, witness, await ask(witness));
 const evidence = decodeEvmEvidence(bytes);
-const data = recordingCall('anchor', evidence.digest);
+const data = recordingCall(evidence.digest);
 await anvil.mine(3);
 
 const changed = (change: Partial<EvmEvidence>) => checkOnChain(anvil.rpc, { ...evidence, ...change }, 2);
-
-t.test('calls and events are those of the ABI', async (t) => {
-  const [event, call] = ANCHOR_ABI;
-  const hash = (text: string) => Buffer.from(keccak_256(Buffer.from(text))).toString('hex');
-  const signature = ({ name, inputs }: typeof event | typeof call) =>
-    hash(`${name}(${inputs.map(({ type }) => type).join(',')})`);
-  t.equal(recordingTopics('anchor', evidence.digest)[0], `0x${signature(event)}`);
-  t.equal(recordingCall('anchor', evidence.digest).slice(0, 10), `0x${signature(call).slice(0, 8)}`);
-  t.equal(recordingCall('eas', evidence.digest).slice(0, 10), '0x4d003070', "EAS's timestamp(bytes32)");
-});
 
 t.test('evidence on the chain is confirmed, and evidence it contradicts is refuted', async (t) => {
   t.strictSame(await changed({}), { type: 'confirmed' });
@@ -42,7 +29,6 @@ t.test('evidence on the chain is confirmed, and evidence it contradicts is refut
     [{ transactionHash: other }, 'transaction'],
     [{ logIndex: 1 }, 'event'],
     [{ contract: other.slice(0, 42) }, 'event'],
-    [{ method: 'eas' }, 'event'],
     [{ digest: new Uint8Array(32) }, 'event'],
   ];
   for (const [change, code] of cases) {

@@ -14,7 +14,6 @@ const hex = (length: number) =>
 const fields = {
   chainId: fc.maxSafeNat(),
   contract: hex(20),
-  method: fc.constantFrom('anchor' as const, 'eas' as const),
   digest: fc.uint8Array({ minLength: 32, maxLength: 32 }),
   transactionHash: hex(32),
   blockNumber: fc.maxSafeNat(),
@@ -62,7 +61,7 @@ t.test('evidence of another form is malformed', async (t) => {
     ['capitals', { digest: 'AB'.repeat(32) }],
     ['no 0x', { block_hash: '00'.repeat(32) }],
     ['too short', { contract: `0x${'00'.repeat(19)}` }],
-    ['another method', { method: 'store' }],
+    ['another method', { method: 'eas' }],
     ['a fraction', { log_index: 0.5 }],
     ['negative', { block_number: -1 }],
     ['text for a number', { chain_id: '1' }],

@@ -15,7 +15,7 @@ import { newKey } from '../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
 import { startAnvil } from '../../support/witnesses/evm/anvil.js';
-import { deployFor } from '../../support/witnesses/evm/contracts.js';
+import { deployAnchor } from '../../support/witnesses/evm/contracts.js';
 import { ETHER } from '../../support/witnesses/evm/scene.js';
 import { submit } from '../rpc/submitting.js';
 
@@ -23,7 +23,7 @@ const KEY = randomBytes(32).toString('hex');
 const API_KEY = 'rpc-key-0123456789abcdef';
 
 const anvil = await startAnvil(t);
-const contract = await deployFor(anvil, 'anchor');
+const contract = await deployAnchor(anvil);
 const path = join(t.testdir({}), 'evm.key');
 writeFileSync(path, KEY);
 chmodSync(path, 0o600);

@@ -1,6 +1,7 @@
 /** Evidence of an EVM witness: the event of a contract, with SHA-256 of the checkpoint body. */
 import { equalBytes } from '../../bytes/primitives.js';
 import { type ChainVerdict, checkOnChain } from '../../evm/check.js';
+import { ANCHOR_METHOD } from '../../evm/contract.js';
 import { decodeEvmEvidence, type EvmEvidence, evmDetail } from '../../evm/evidence.js';
 import type { JsonRpc } from '../../evm/json-rpc.js';
 import { checkpointDigest } from '../../log/checkpoint.js';
@@ -56,11 +57,8 @@ function decode(evidence: Evidence): EvmEvidence | Finding {
   }
 }
 
-function isRecordedBy(
-  contract: TrustedContract,
-  { chainId, contract: address, method }: EvmEvidence,
-): boolean {
-  return contract.chainId === chainId && contract.address === address && contract.method === method;
+function isRecordedBy({ chainId, address, method }: TrustedContract, record: EvmEvidence): boolean {
+  return chainId === record.chainId && address === record.contract && method === ANCHOR_METHOD;
 }
 
 /** `contracts` are those that the evidence names, under the names of other witnesses. */

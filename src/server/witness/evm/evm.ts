@@ -2,6 +2,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { sha256 } from '../../../proof/bytes/primitives.js';
 import { checkOnChain } from '../../../proof/evm/check.js';
+import { ANCHOR_METHOD } from '../../../proof/evm/contract.js';
 import { decodeEvmEvidence, encodeEvmEvidence, evmDetail } from '../../../proof/evm/evidence.js';
 import type { JsonRpc } from '../../../proof/evm/json-rpc.js';
 import type { Witness, WitnessAnswer } from '../witness.js';
@@ -33,8 +34,8 @@ const POLL_AFTER_MS = 5_000;
  * account takes it.
  */
 export function evmWitness({ connect, account }: EvmWitnessDeps, config: EvmWitnessConfig): Witness {
-  const { name, chainId, contract, method, confirmations, maxFeePerGas } = config;
-  const target: EvmTarget = { chainId, contract, method, account: account.address };
+  const { name, chainId, contract, confirmations, maxFeePerGas } = config;
+  const target: EvmTarget = { chainId, contract, account: account.address };
   const open = async (body: Uint8Array, signal: AbortSignal): Promise<EvmRequest> => {
     const rpc = connect(signal);
     await requireChain(rpc, chainId);
@@ -66,14 +67,14 @@ function pending(state: EvmState, pollAfterMs: number, waiting?: Waiting): Witne
 
 /** Without the RPC's address, which may hold a key. */
 function detailOf({ target, transaction, hashes }: EvmState, waiting?: Waiting): JsonObject {
-  const { chainId, contract, method, account } = target;
-  const hash = hashes.at(-1);
+  const { chainId, contract, account } = target;
   return {
     chain_id: chainId,
     contract,
-    method,
+    method: ANCHOR_METHOD,
     account,
-    ...(transaction && hash !== undefined && { nonce: transaction.nonce, transaction_hash: hash }),
+    nonce: transaction.nonce,
+    transaction_hash: hashes.at(-1)!,
     ...(waiting !== undefined && { waiting_for: waiting.reason, waits_on: waiting.waitsOn }),
   };
 }

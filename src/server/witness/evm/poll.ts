@@ -1,21 +1,20 @@
 /** Continues a pending request: sends its transaction, replaces it if it is stuck, and waits for its confirmations. */
 import { type EvmReceipt, getBlock, getLatestBlock, getReceipt } from '../../../proof/evm/chain.js';
 import { checkOnChain } from '../../../proof/evm/check.js';
-import { isRecordOf, recordingCall } from '../../../proof/evm/contract.js';
+import { ANCHOR_METHOD, isRecordOf, recordingCall } from '../../../proof/evm/contract.js';
 import type { EvmEvidence } from '../../../proof/evm/evidence.js';
 import type { JsonRpc } from '../../../proof/evm/json-rpc.js';
 import { broadcast } from './broadcast.js';
-import { findEasTime, findEasTransaction } from './eas.js';
 import { replacementFees } from './fees.js';
 import {
   aboveCap,
   getFeeMarket,
   getNonce,
   type Payer,
-  prepare,
   requireContract,
   requireFunds,
   sign,
+  signNext,
 } from './prepare.js';
 import { type EvmState, type EvmTarget, isSameTarget } from './state.js';
 
@@ -50,27 +49,24 @@ const STUCK_BLOCKS = 6;
 const MAX_REVERTS = 3;
 
 /**
- * Starts a request. Nothing is sent. If EAS has the digest already, the state has no transaction. Rejects with a line
- * for operators if the transaction cannot be paid for now.
+ * Starts a request, or starts `earlier` again. Nothing is sent. Rejects with a line for operators if the transaction
+ * cannot be paid for now.
  */
 export async function start(request: EvmRequest, earlier?: EvmState): Promise<EvmState> {
   const { rpc, payer, target, digest } = request;
   await requireContract(rpc, target);
-  const isKnown =
-    target.method === 'eas' && (await findEasTime(rpc, { contract: target.contract, digest })) !== undefined;
+  const call = { to: target.contract, data: recordingCall(digest) };
+  const { hash, ...transaction } = await signNext(rpc, payer, call);
   const { hashes, reverts } = earlier ?? { hashes: [], reverts: 0 };
-  if (isKnown) return { target, hashes, reverts };
-  return prepare(rpc, payer, target, digest, { hashes, reverts });
+  return { target, transaction, hashes: [...hashes, hash], reverts };
 }
 
 /** Continues a request from a stored state, also repeatedly from the same one. */
 export async function proceed(request: EvmRequest, state: EvmState): Promise<Progress> {
   const { rpc, target } = request;
   if (!isSameTarget(state.target, target)) return { type: 'store', state: await start(request) };
-  const receipt = (await findReceipt(rpc, state.hashes)) ?? (await findEasReceipt(request, state));
-  if (receipt !== undefined) return followReceipt(request, state, receipt);
-  if (state.transaction === undefined) return { type: 'store', state: await start(request, state) };
-  return followNonce(request, state, state.transaction);
+  const receipt = await findReceipt(rpc, state.hashes);
+  return receipt === undefined ? followNonce(request, state) : followReceipt(request, state, receipt);
 }
 
 /** Any transaction of the request may have been executed, one that succeeded first. */
@@ -82,18 +78,6 @@ async function findReceipt(rpc: JsonRpc, hashes: readonly string[]): Promise<Evm
     reverted ??= receipt;
   }
   return reverted;
-}
-
-/** The receipt of another's transaction that recorded the digest with EAS, if this request has none. */
-async function findEasReceipt(
-  { rpc, target, digest }: EvmRequest,
-  { transaction }: EvmState,
-): Promise<EvmReceipt | undefined> {
-  if (target.method !== 'eas' || transaction !== undefined) return undefined;
-  const record = { contract: target.contract, digest };
-  const time = await findEasTime(rpc, record);
-  const hash = time === undefined ? undefined : await findEasTransaction(rpc, record, time);
-  return hash === undefined ? undefined : getReceipt(rpc, hash);
 }
 
 async function followReceipt(request: EvmRequest, state: EvmState, receipt: EvmReceipt): Promise<Progress> {
@@ -113,15 +97,15 @@ async function readEvidence(
   { rpc, target, digest }: EvmRequest,
   receipt: EvmReceipt,
 ): Promise<EvmEvidence | undefined> {
-  const { chainId, contract, method } = target;
+  const { chainId, contract } = target;
   const { transactionHash, blockNumber, blockHash } = receipt;
   const block = await getBlock(rpc, blockNumber);
   if (block?.hash !== blockHash) return undefined;
   const { timestamp } = block;
-  const log = receipt.logs.find((one) => isRecordOf(one, { contract, method, digest, timestamp }));
+  const log = receipt.logs.find((one) => isRecordOf(one, { contract, digest }));
   if (log === undefined) {
     throw new Error(
-      `transaction ${transactionHash} made no event: ${contract} is no contract for method ${method}`,
+      `transaction ${transactionHash} made no event: ${contract} is no contract for method ${ANCHOR_METHOD}`,
     );
   }
   const place = {
@@ -131,10 +115,9 @@ async function readEvidence(
     blockTimestamp: timestamp,
     logIndex: log.logIndex,
   };
-  return { chainId, contract, method, digest, ...place };
+  return { chainId, contract, digest, ...place };
 }
 
-/** EAS reverts a digest that it has from another transaction; `start` finds that one. */
 async function followRevert(
   request: EvmRequest,
   state: EvmState,
@@ -151,18 +134,14 @@ async function followRevert(
   return { type: 'store', state: await start(request, { ...state, hashes, reverts }) };
 }
 
-type PendingTransaction = NonNullable<EvmState['transaction']>;
+type PendingTransaction = EvmState['transaction'];
 
 /** No transaction of the request was executed: is the nonce still free? */
-async function followNonce(
-  request: EvmRequest,
-  state: EvmState,
-  transaction: PendingTransaction,
-): Promise<Progress> {
+async function followNonce(request: EvmRequest, state: EvmState): Promise<Progress> {
   const { rpc, payer } = request;
   const nonce = await getNonce(rpc, payer.account.address);
-  if (nonce !== transaction.nonce) return followDisplaced(request, state, nonce);
-  return send(request, { ...state, displacedAt: undefined }, transaction);
+  if (nonce !== state.transaction.nonce) return followDisplaced(request, state, nonce);
+  return send(request, { ...state, displacedAt: undefined });
 }
 
 /**
@@ -178,7 +157,7 @@ async function followDisplaced(request: EvmRequest, state: EvmState, nonce: numb
   return {
     type: 'wait',
     state: { ...state, displacedAt },
-    reason: displacement(nonce, transaction?.nonce ?? 0),
+    reason: displacement(nonce, transaction.nonce),
     waitsOn: 'nonce',
   };
 }
@@ -189,12 +168,9 @@ function displacement(nonce: number, own: number): string {
   return `the account's nonce is ${nonce}, not ${own}: ${cause}`;
 }
 
-async function send(
-  request: EvmRequest,
-  state: EvmState,
-  transaction: PendingTransaction,
-): Promise<Progress> {
+async function send(request: EvmRequest, state: EvmState): Promise<Progress> {
   const { rpc, payer } = request;
+  const { transaction } = state;
   const market = await getFeeMarket(rpc);
   const isStuck = market.block - transaction.signedAt >= STUCK_BLOCKS;
   if (isStuck || market.baseFee > transaction.maxFeePerGas) {
@@ -220,7 +196,7 @@ async function replace(
   transaction: PendingTransaction,
   block: number,
 ): Promise<EvmState> {
-  const call = { to: target.contract, data: recordingCall(target.method, digest) };
+  const call = { to: target.contract, data: recordingCall(digest) };
   const { hash, raw } = await sign(payer, call, transaction);
   return { ...state, transaction: { ...transaction, raw, signedAt: block }, hashes: [...state.hashes, hash] };
 }

@@ -1,6 +1,5 @@
 /** Makes and signs the transaction that records a digest. Sends nothing. */
 import { getChainId, getLatestBlock } from '../../../proof/evm/chain.js';
-import { recordingCall } from '../../../proof/evm/contract.js';
 import { decodeNumber, decodeQuantity, type JsonRpc } from '../../../proof/evm/json-rpc.js';
 import type { EvmAccount, UnsignedTransaction } from './account.js';
 import { type FeeMarket, type Fees, firstFees, formatEther, formatGwei } from './fees.js';
@@ -65,7 +64,7 @@ export async function signNext(
   rpc: JsonRpc,
   payer: Payer,
   call: Pick<UnsignedTransaction, 'to' | 'data'>,
-): Promise<NonNullable<EvmState['transaction']> & { hash: string }> {
+): Promise<EvmState['transaction'] & { hash: string }> {
   const { account, maxFeePerGas: cap } = payer;
   const market = await getFeeMarket(rpc);
   const fees = firstFees(market, cap);
@@ -113,17 +112,4 @@ async function estimateGas(
   const limit = estimate + estimate / 5n;
   if (limit > MAX_GAS) throw new Error(`the call would use ${estimate} gas, which is not plausible`);
   return limit;
-}
-
-/** The first state of a request. `earlier`: its transactions so far, if it starts again. */
-export async function prepare(
-  rpc: JsonRpc,
-  payer: Payer,
-  target: EvmTarget,
-  digest: Uint8Array,
-  earlier: Pick<EvmState, 'hashes' | 'reverts'> = { hashes: [], reverts: 0 },
-): Promise<EvmState> {
-  const call = { to: target.contract, data: recordingCall(target.method, digest) };
-  const { hash, ...transaction } = await signNext(rpc, payer, call);
-  return { ...earlier, target, transaction, hashes: [...earlier.hashes, hash] };
 }

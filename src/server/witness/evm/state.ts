@@ -1,13 +1,11 @@
 /** The stored state of a pending request to an EVM witness. It suffices to continue after a crash at any point. */
-import type { EvmMethod } from '../../../proof/evm/contract.js';
 import type { Fees } from './fees.js';
 
-/** Chain, contract and method of the request. If the configuration has another one by now, the request starts again. */
+/** Chain, contract and account of the request. If the configuration has another one by now, the request starts again. */
 export type EvmTarget = {
   readonly chainId: number;
   /** 0x and lower-case hex, as `account`. */
   readonly contract: string;
-  readonly method: EvmMethod;
   readonly account: string;
 };
 
@@ -23,8 +21,7 @@ type PendingTransaction = Fees & {
 
 export type EvmState = {
   readonly target: EvmTarget;
-  /** Undefined if the digest was on the chain already, by a transaction that is not of this request. */
-  readonly transaction?: PendingTransaction | undefined;
+  readonly transaction: PendingTransaction;
   /** Hashes of all transactions that were signed for this request, the newest last. Any of them may be executed. */
   readonly hashes: readonly string[];
   /** How many of them were reverted. */
@@ -47,8 +44,7 @@ export function encodeState(state: EvmState): Uint8Array {
 export function decodeState(bytes: Uint8Array): EvmState {
   const { version, ...state } = JSON.parse(Buffer.from(bytes).toString());
   if (version !== VERSION) throw new Error('the pending transaction was stored by another version');
-  const { transaction } = state;
-  return transaction === undefined ? state : { ...state, transaction: decodeTransaction(transaction) };
+  return { ...state, transaction: decodeTransaction(state.transaction) };
 }
 
 function decodeTransaction(transaction: Record<'gasLimit' | keyof Fees, string>): PendingTransaction {
@@ -63,7 +59,5 @@ function decodeTransaction(transaction: Record<'gasLimit' | keyof Fees, string>)
 
 /** Whether two requests are for the same contract, by the same account. */
 export function isSameTarget(a: EvmTarget, b: EvmTarget): boolean {
-  return (
-    a.chainId === b.chainId && a.contract === b.contract && a.method === b.method && a.account === b.account
-  );
+  return a.chainId === b.chainId && a.contract === b.contract && a.account === b.account;
 }

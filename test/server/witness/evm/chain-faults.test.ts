@@ -217,18 +217,10 @@ t.test('an address without a contract, and an RPC of another chain, are rejected
   const nobody = scene.witness({ contract: `0x${'11'.repeat(20)}` });
   const message = `chain 31337 has no contract at 0x${'11'.repeat(20)}`;
   await t.rejects(ask(nobody), { message });
-  await t.rejects(ask(scene.witness({ contract: `0x${'11'.repeat(20)}`, method: 'eas' })), { message });
   const other = scene.witness({ chainId: 1 });
   const wrongChain = 'the RPC is of chain 31337, and chain_id is 1';
   await t.rejects(ask(other), { message: wrongChain });
   await t.rejects(poll(other, await ask(scene.witness())), { message: wrongChain });
-});
-
-t.test('a contract that is not EAS fails before anything is signed', async (t) => {
-  const scene = await evmScene(t);
-  const silent = scene.witness({ contract: await deployWrong(scene.anvil, 'silent'), method: 'eas' });
-  await t.rejects(ask(silent), { message: /is no contract for method eas: it has no getTimestamp$/ });
-  await t.rejects(ask(scene.witness({ method: 'eas' })), { message: /answered eth_call with: .*revert/ });
 });
 
 t.test('an account without funds is named also if the node rejects the estimate', async (t) => {

@@ -2,13 +2,11 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { sha256 } from '../../../../src/proof/bytes/primitives.js';
 import { checkOnChain } from '../../../../src/proof/evm/check.js';
-import { recordingCall } from '../../../../src/proof/evm/contract.js';
 import { decodeEvmEvidence } from '../../../../src/proof/evm/evidence.js';
 import {
   ask,
   checkpointOf,
   countTransactions,
-  type EvmScene,
   evmScene,
   type Pending,
   poll,
@@ -16,37 +14,37 @@ import {
   pollUntilLanded,
 } from '../../../support/witnesses/evm/scene.js';
 
-for (const method of ['anchor', 'eas'] as const) {
-  t.test(`a checkpoint is recorded by method ${method}, and lands after its confirmations`, async (t) => {
-    const scene = await evmScene(t, method);
-    const { anvil, account, contract } = scene;
-    const witness = scene.witness();
-    const asked = await ask(witness);
-    t.match(asked, { pollAfterMs: 0, detail: { method, contract, account: account.address, nonce: 0 } });
-    const sent = await pollPending(witness, asked);
-    t.match(sent.detail.waiting_for, /to be executed/);
-    await anvil.mine();
-    const executed = await pollPending(witness, sent);
-    t.match(executed.detail.waiting_for, 'the event has 1 of 2 blocks');
-    await anvil.mine();
-    const landed = await pollUntilLanded(anvil, witness, executed);
-    const evidence = decodeEvmEvidence(landed.evidence);
-    t.match(evidence, {
-      chainId: anvil.chainId,
-      contract,
-      method,
-      transactionHash: asked.detail.transaction_hash,
-    });
-    t.strictSame(evidence.digest, sha256(checkpointOf(1).body));
-    t.strictSame(await checkOnChain(anvil.rpc, evidence, 2), { type: 'confirmed' });
-    t.match(landed.detail, {
-      chain_id: anvil.chainId,
-      block_number: evidence.blockNumber,
-      block_time: /^20.*Z$/,
-    });
-    t.equal(await countTransactions(scene), 1);
+t.test('a checkpoint is recorded, and lands after its confirmations', async (t) => {
+  const scene = await evmScene(t);
+  const { anvil, account, contract } = scene;
+  const witness = scene.witness();
+  const asked = await ask(witness);
+  t.match(asked, {
+    pollAfterMs: 0,
+    detail: { method: 'anchor', contract, account: account.address, nonce: 0 },
   });
-}
+  const sent = await pollPending(witness, asked);
+  t.match(sent.detail.waiting_for, /to be executed/);
+  await anvil.mine();
+  const executed = await pollPending(witness, sent);
+  t.match(executed.detail.waiting_for, 'the event has 1 of 2 blocks');
+  await anvil.mine();
+  const landed = await pollUntilLanded(anvil, witness, executed);
+  const evidence = decodeEvmEvidence(landed.evidence);
+  t.match(evidence, {
+    chainId: anvil.chainId,
+    contract,
+    transactionHash: asked.detail.transaction_hash,
+  });
+  t.strictSame(evidence.digest, sha256(checkpointOf(1).body));
+  t.strictSame(await checkOnChain(anvil.rpc, evidence, 2), { type: 'confirmed' });
+  t.match(landed.detail, {
+    chain_id: anvil.chainId,
+    block_number: evidence.blockNumber,
+    block_time: /^20.*Z$/,
+  });
+  t.equal(await countTransactions(scene), 1);
+});
 
 t.test('a call of the anchoring contract uses the gas that docs/witnesses.md says', async (t) => {
   const scene = await evmScene(t);
@@ -70,26 +68,24 @@ t.test('nothing is sent before the signed transaction is stored', async (t) => {
   t.equal(asked.detail.nonce, 0, 'the next request has the nonce that was not used');
 });
 
-for (const method of ['anchor', 'eas'] as const) {
-  t.test(`a crash at any point of method ${method} pays for one transaction`, async (t) => {
-    const scene = await evmScene(t, method);
-    const { anvil } = scene;
-    const witness = scene.witness();
-    const asked = await ask(witness);
-    const states: Pending[] = [asked];
-    for (const _ of [1, 2, 3]) {
-      states.push(await pollPending(witness, states.at(-1)!));
-      for (const state of states) await pollPending(witness, state);
-      if (states.length === 3) await anvil.mine();
-    }
-    await anvil.mine();
-    const landed = await Promise.all(states.map((state) => poll(witness, state)));
-    for (const answer of landed) t.strictSame(answer, landed[0], 'every earlier state leads to one result');
-    t.equal(landed[0]?.type, 'landed');
-    await anvil.mine(3);
-    t.equal(await countTransactions(scene), 1);
-  });
-}
+t.test('a crash at any point pays for one transaction', async (t) => {
+  const scene = await evmScene(t);
+  const { anvil } = scene;
+  const witness = scene.witness();
+  const asked = await ask(witness);
+  const states: Pending[] = [asked];
+  for (const _ of [1, 2, 3]) {
+    states.push(await pollPending(witness, states.at(-1)!));
+    for (const state of states) await pollPending(witness, state);
+    if (states.length === 3) await anvil.mine();
+  }
+  await anvil.mine();
+  const landed = await Promise.all(states.map((state) => poll(witness, state)));
+  for (const answer of landed) t.strictSame(answer, landed[0], 'every earlier state leads to one result');
+  t.equal(landed[0]?.type, 'landed');
+  await anvil.mine(3);
+  t.equal(await countTransactions(scene), 1);
+});
 
 t.test('two logs share an account, one request after the other', async (t) => {
   const scene = await evmScene(t);
@@ -103,35 +99,3 @@ t.test('two logs share an account, one request after the other', async (t) => {
     t.strictSame(decodeEvmEvidence(evidence).digest, sha256(checkpoint.body));
   }
 });
-
-/** Records a checkpoint with EAS from another account. Returns the hash of the transaction. */
-async function recordAsAnother({ anvil, contract }: EvmScene): Promise<string> {
-  const data = recordingCall('eas', sha256(checkpointOf(1).body));
-  return (await anvil.execute({ to: contract, data })).transactionHash;
-}
-
-t.test('an EAS timestamp that another sender recorded is evidence, and costs nothing', async (t) => {
-  const scene = await evmScene(t, 'eas');
-  const { anvil } = scene;
-  await anvil.mine(20);
-  const hash = await recordAsAnother(scene);
-  await anvil.mine(20);
-  const asked = await ask(scene.witness());
-  t.notOk('transaction_hash' in asked.detail);
-  const { evidence } = await pollUntilLanded(anvil, scene.witness(), asked);
-  t.equal(decodeEvmEvidence(evidence).transactionHash, hash);
-  t.equal(await countTransactions(scene), 0);
-});
-
-t.test(
-  'a transaction that another one with EAS comes before is reverted, and the other counts',
-  async (t) => {
-    const scene = await evmScene(t, 'eas');
-    const asked = await ask(scene.witness());
-    const hash = await recordAsAnother(scene);
-    const sent = await pollPending(scene.witness(), asked);
-    const { evidence } = await pollUntilLanded(scene.anvil, scene.witness(), sent);
-    t.equal(decodeEvmEvidence(evidence).transactionHash, hash);
-    t.equal(await countTransactions(scene), 1, 'the reverted one');
-  },
-);

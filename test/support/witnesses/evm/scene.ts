@@ -7,7 +7,7 @@ import { evmWitness } from '../../../../src/server/witness/evm/evm.js';
 import { jsonRpcClient } from '../../../../src/server/witness/evm/json-rpc.js';
 import type { PendingRequest, Witness, WitnessAnswer } from '../../../../src/server/witness/witness.js';
 import { type Anvil, startAnvil } from './anvil.js';
-import { deployFor } from './contracts.js';
+import { deployAnchor } from './contracts.js';
 
 export const GWEI = 1_000_000_000n;
 export const ETHER = GWEI * GWEI;
@@ -26,14 +26,11 @@ export type Pending = Extract<WitnessAnswer, { type: 'pending' }>;
 export type Landed = Extract<WitnessAnswer, { type: 'landed' }>;
 
 /** Starts a chain with a contract and an account that has one ether. */
-export async function evmScene(
-  t: Pick<Test, 'teardown'>,
-  method: 'anchor' | 'eas' = 'anchor',
-): Promise<EvmScene> {
+export async function evmScene(t: Pick<Test, 'teardown'>): Promise<EvmScene> {
   const anvil = await startAnvil(t);
   const account = evmAccount(createSecretKey(randomBytes(32)));
   await anvil.setBalance(account.address, ETHER);
-  const contract = await deployFor(anvil, method);
+  const contract = await deployAnchor(anvil);
   return {
     anvil,
     account,
@@ -45,7 +42,6 @@ export async function evmScene(
           name: 'chain',
           chainId: anvil.chainId,
           contract,
-          method,
           confirmations: 2,
           maxFeePerGas: 50n * GWEI,
           ...config,
