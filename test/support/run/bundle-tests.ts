@@ -6,6 +6,7 @@ import { build, type Plugin } from 'esbuild';
 import { ownUrls } from '../../../src/generate/bundle/own-urls.js';
 import { readRootManifest } from '../../../src/generate/packages/manifest.js';
 import { groupTests, type TestProcess } from './group-tests.js';
+import type { Times } from './times.js';
 
 /** Namespaces of esbuild: the entry point of a group, and what a test file of a group imports as `tap`. */
 const [GROUP, FILE] = ['test-group', 'test-of-file'];
@@ -17,19 +18,21 @@ const RUNNER = JSON.stringify(fileURLToPath(new URL('test-file.js', import.meta.
  * what several import and the packages that the program bundles too. Every module keeps the URL of its file, beside which
  * it finds what it reads and starts. There are no source maps, because tap has Node read every one of them, 0.1 s of CPU
  * a test: `npm run test:one` has them.
+ *
+ * @param times of the run before, by which the processes are sorted
  */
-export async function bundleTests(root: string, files: readonly string[]): Promise<void> {
+export async function bundleTests(root: string, files: readonly string[], times: Times): Promise<void> {
   const { devDependencies, optionalDependencies } = readRootManifest(root);
   const tests = join(root, 'dist/test');
   const out = join(root, 'dist/tests');
-  const processes = groupTests(files.map((file) => relative(tests, join(root, file))));
+  const processes = groupTests(
+    files.map((file) => relative(tests, join(root, file))),
+    (path) => times[sourceIn(path)] ?? Number.POSITIVE_INFINITY,
+  );
   const urls = ownUrls((path) => JSON.stringify(pathToFileURL(path).href));
   rmSync(out, { recursive: true, force: true });
   await build({
-    entryPoints: processes.map(({ name, paths: [first, second] }) => ({
-      in: second === undefined ? join(tests, first!) : `${GROUP}:${name}`,
-      out: name,
-    })),
+    entryPoints: processes.map(({ name }) => ({ in: `${GROUP}:${name}`, out: name })),
     outdir: out,
     chunkNames: 'chunks/[name]-[hash]',
     bundle: true,
@@ -44,10 +47,9 @@ export async function bundleTests(root: string, files: readonly string[]): Promi
   });
 }
 
-/** Entry points that run several test files, and the tests that these files get in place of tap's. */
+/** Entry points that run test files, and the tests that these files get in place of tap's. */
 function groups(tests: string, processes: readonly TestProcess[]): Plugin {
-  const grouped = processes.filter(({ paths }) => paths.length > 1);
-  const files = new Set(grouped.flatMap(({ paths }) => paths.map((path) => join(tests, path))));
+  const files = new Set(processes.flatMap(({ paths }) => paths.map((path) => join(tests, path))));
   return {
     name: 'test-groups',
     setup({ onResolve, onLoad }) {
@@ -56,7 +58,7 @@ function groups(tests: string, processes: readonly TestProcess[]): Plugin {
         namespace: GROUP,
       }));
       onLoad({ filter: /^/, namespace: GROUP }, ({ path }) => {
-        const { paths } = grouped.find(({ name }) => name === path)!;
+        const { paths } = processes.find(({ name }) => name === path)!;
         return { contents: entryPoint(tests, paths), resolveDir: tests };
       });
       onResolve({ filter: /^tap$/ }, ({ importer }) =>
@@ -71,9 +73,13 @@ function groups(tests: string, processes: readonly TestProcess[]): Plugin {
 }
 
 function entryPoint(tests: string, paths: readonly string[]): string {
-  const files = paths.map((path) => {
-    const source = `test/${path.replace(/\.js$/, '.ts')}`;
-    return `${JSON.stringify(source)}: () => import(${JSON.stringify(join(tests, path))})`;
-  });
+  const files = paths.map(
+    (path) => `${JSON.stringify(sourceIn(path))}: () => import(${JSON.stringify(join(tests, path))})`,
+  );
   return `import { runFiles } from ${RUNNER};\nawait runFiles({${files.join(', ')}});`;
+}
+
+/** The source of a test whose path is below `test/`. */
+function sourceIn(path: string): string {
+  return `test/${path.replace(/\.js$/, '.ts')}`;
 }

@@ -6,8 +6,27 @@ t.test('every test file is in one process, with its neighbours unless it is to b
   const others = Array.from({ length: 12 }, (_, i) => `server/rpc/${i + 10}.test.js`);
   const processes = groupTests([...others, ...alone]);
   t.strictSame(processes, [
-    ...alone.map((path) => ({ name: path.replace(/\.js$/, ''), paths: [path] })),
-    { name: 'group-01.test', paths: others.slice(0, 10) },
-    { name: 'group-02.test', paths: others.slice(10) },
+    { name: '001/docs.test', paths: ['docs.test.js'] },
+    { name: '002/fault/kill.test', paths: ['fault/kill.test.js'] },
+    { name: '003/server/export/s3.test', paths: ['server/export/s3.test.js'] },
+    { name: '004/server/rpc/10.test', paths: others.slice(0, 10) },
+    { name: '005/server/rpc/20.test', paths: others.slice(10) },
   ]);
+});
+
+t.test('the longest process is first, one with a new file before all', async (t) => {
+  const grouped = Array.from({ length: 11 }, (_, i) => `server/rpc/${i + 10}.test.js`);
+  const ms = new Map([
+    ['fault/quick.test.js', 1],
+    ['fault/slow.test.js', 99],
+    ...grouped.slice(0, 10).map((path): [string, number] => [path, 5]),
+  ]);
+  const processes = groupTests(
+    ['fault/quick.test.js', 'fault/slow.test.js', ...grouped],
+    (path) => ms.get(path) ?? Number.POSITIVE_INFINITY,
+  );
+  t.strictSame(
+    processes.map(({ name }) => name),
+    ['001/server/rpc/20.test', '002/fault/slow.test', '003/server/rpc/10.test', '004/fault/quick.test'],
+  );
 });

@@ -1,6 +1,6 @@
 /** Sorts the test files of a whole run into processes. */
 
-/** A process: the name of its entry point and the paths of its test files, both below `test/`. */
+/** A process: the name of its entry point, and the paths of its test files below `test/`. */
 export type TestProcess = { name: string; paths: string[] };
 
 /**
@@ -16,17 +16,28 @@ const ALONE = /^(?:chaos|e2e|fault|generate|openapi|packages|server\/(?:embedded
 const GROUP_SIZE = 10;
 
 /**
- * Sorts compiled test files into processes: neighbours share one, except those that are alone.
+ * Sorts compiled test files into processes, the longest first: neighbours share one, except those that are alone. Tap starts
+ * them in the order of their names.
  *
  * @param paths below `test/`, with slashes, as `server/rpc/list.test.js`
+ * @param msOf how long a file took; one of which that is not known counts as the longest
  */
-export function groupTests(paths: readonly string[]): TestProcess[] {
-  const alone = paths.filter((path) => ALONE.test(path));
+export function groupTests(
+  paths: readonly string[],
+  msOf: (path: string) => number = () => Number.POSITIVE_INFINITY,
+): TestProcess[] {
+  const alone = paths.filter((path) => ALONE.test(path)).map((path) => [path]);
   const others = paths.filter((path) => !ALONE.test(path)).sort();
-  const count = Math.ceil(others.length / GROUP_SIZE);
-  const groups = Array.from({ length: count }, (_, i) => ({
-    name: `group-${String(i + 1).padStart(2, '0')}.test`,
-    paths: others.slice(i * GROUP_SIZE, (i + 1) * GROUP_SIZE),
-  }));
-  return [...alone.map((path) => ({ name: path.replace(/\.js$/, ''), paths: [path] })), ...groups];
+  const groups = Array.from({ length: Math.ceil(others.length / GROUP_SIZE) }, (_, i) =>
+    others.slice(i * GROUP_SIZE, (i + 1) * GROUP_SIZE),
+  );
+  const sum = (files: string[]) => files.reduce((total, path) => total + msOf(path), 0);
+  return [...alone, ...groups]
+    .map((files) => ({ files, ms: sum(files) }))
+    .sort((a, b) => (a.ms === b.ms ? 0 : b.ms - a.ms))
+    .map(({ files }, at) => ({ name: nameOf(files[0]!, at), paths: files }));
+}
+
+function nameOf(path: string, at: number): string {
+  return `${String(at + 1).padStart(3, '0')}/${path.replace(/\.js$/, '')}`;
 }

@@ -8,14 +8,15 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { clearAbandoned, type LocalServers, startLocalServers } from '../servers/local-servers.js';
 import { filesLacking, type Lacking, printLacking } from './lacking.js';
-import { type Counts, findCounts, isTelling, printCounts } from './tap-output.js';
+import { type Counts, findCounts, findTime, isTelling, printCounts } from './tap-output.js';
+import type { Times } from './times.js';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 const WITHOUT_HOOKS = new URL('without-hooks.js', import.meta.url).href;
 
 /** Of a run of tap. There are no counts when it was ended early or only asked for help. */
-type Outcome = { code: number; counts: Counts | undefined };
+type Outcome = { code: number; counts: Counts | undefined; times: Times };
 
 /** The arguments of tap, and the environment that tests get beside this process's. */
 type Run = { args: readonly string[]; env: Record<string, string> };
@@ -28,6 +29,8 @@ export type RunOptions = {
   servers: boolean;
   /** What the tests that are left out lack. */
   lacking?: readonly Lacking[];
+  /** Gets the times of a whole run's test files, and returns lines for its end. */
+  keepTimes?: (times: Times) => string[];
 };
 
 /**
@@ -36,7 +39,7 @@ export type RunOptions = {
  */
 export async function runTests(
   args: readonly string[],
-  { servers, lacking = [] }: RunOptions,
+  { servers, lacking = [], keepTimes = () => [] }: RunOptions,
 ): Promise<number> {
   for (const signal of SIGNALS) {
     process.on(signal, () => {
@@ -48,7 +51,8 @@ export async function runTests(
   const shared = servers ? await startLocalServers() : undefined;
   try {
     if (interrupted !== undefined) return signalled(interrupted);
-    const { code, counts } = await runTap({ args, env: environmentOf(shared) });
+    const { code, counts, times } = await runTap({ args, env: environmentOf(shared) });
+    for (const line of keepTimes(times)) console.log(line);
     return report(code, counts, lacking);
   } finally {
     await shared?.stop();
@@ -85,20 +89,26 @@ async function runTap(run: Run): Promise<Outcome> {
 /** For a person, who sees tap's own report. */
 async function showTap(run: Run, path: string): Promise<Outcome> {
   const code = await findEnd(startTap(run, 'inherit', `--output-file=${path}`));
-  const lines = (await readFile(path, 'utf8').catch(() => '')).split('\n');
-  return { code, counts: lines.map(findCounts).findLast((counts) => counts !== undefined) };
+  return { code, ...readTap((await readFile(path, 'utf8').catch(() => '')).split('\n')) };
 }
 
 /** For a file, which gets what tells something of tap's output. */
 async function shortenTap(run: Run): Promise<Outcome> {
   const child = startTap(run, 'pipe', '--reporter=tap');
   const end = findEnd(child);
-  let counts: Counts | undefined;
+  const telling: string[] = [];
   for await (const line of createInterface({ input: child.stdout!, crlfDelay: Number.POSITIVE_INFINITY })) {
-    counts = findCounts(line) ?? counts;
-    if (isTelling(line)) process.stdout.write(`${line}\n`);
+    if (!isTelling(line)) continue;
+    telling.push(line);
+    process.stdout.write(`${line}\n`);
   }
-  return { code: await end, counts };
+  return { code: await end, ...readTap(telling) };
+}
+
+function readTap(lines: readonly string[]): Pick<Outcome, 'counts' | 'times'> {
+  const counts = lines.map(findCounts).findLast((found) => found !== undefined);
+  const times = lines.map(findTime).filter((found) => found !== undefined);
+  return { counts, times: Object.fromEntries(times) };
 }
 
 /** Tap leads its own process group, so that it gets each signal once and its test processes get it too. */

@@ -8,6 +8,7 @@ import { findImports } from './imports.js';
 import { filesLacking, findLacking, sourceOf } from './lacking.js';
 import { runTests } from './run-tests.js';
 import { allTests } from './test-files.js';
+import { keepTimes, readTimes } from './times.js';
 
 // Protos are compared with those of git's history, where there is a git.
 await putOnPath('git').catch(() => undefined);
@@ -21,11 +22,16 @@ const left = filesLacking(lacking);
 await bundleTests(
   root,
   tests.filter((file) => !left.has(sourceOf(file))),
+  readTimes(root),
 );
 const template = await makeClusterTemplate();
 try {
   process.env.TEST_CLUSTER = template.path;
-  process.exitCode = await runTests(process.argv.slice(2), { servers: true, lacking });
+  process.exitCode = await runTests(process.argv.slice(2), {
+    servers: true,
+    lacking,
+    keepTimes: (times) => keepTimes(root, times),
+  });
 } finally {
   await template.remove();
 }

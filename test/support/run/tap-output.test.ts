@@ -1,5 +1,5 @@
 import t from 'tap';
-import { findCounts, isTelling, printCounts } from './tap-output.js';
+import { findCounts, findTime, isTelling, printCounts } from './tap-output.js';
 
 t.test('the counts of a run are those that its TAP ends with', async (t) => {
   t.strictSame(findCounts('# { total: 249, pass: 249 }'), { passed: 249, failed: 0, skipped: 0 });
@@ -8,6 +8,14 @@ t.test('the counts of a run are those that its TAP ends with', async (t) => {
   t.equal(printCounts(all), '3 passed, 1 failed, 3 skipped');
   for (const line of ['', '    # { total: 1, pass: 1 }', '# { a: 1 }', 'ok 1 - # { total: 1, pass: 1 }']) {
     t.equal(findCounts(line), undefined, line);
+  }
+});
+
+t.test('the time of a test file is read where it ends, passed or not', async (t) => {
+  t.strictSame(findTime('    ok 2 - test/a/b.test.ts # time=1234.567ms'), ['test/a/b.test.ts', 1235]);
+  t.strictSame(findTime('    not ok 1 - test/a.test.ts # time=2ms'), ['test/a.test.ts', 2]);
+  for (const line of ['ok 1 - dist/tests/001/a.test.js # time=9ms', '        ok 1 - a # time=9ms', '']) {
+    t.equal(findTime(line), undefined, line);
   }
 });
 

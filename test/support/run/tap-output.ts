@@ -4,8 +4,8 @@
 export type Counts = { passed: number; failed: number; skipped: number };
 
 const COUNTS = /^# \{ (total: \d+, .*) \}$/;
-/** A file of a process that runs several. */
-const FILE = /^ {4}ok \d+ - test\/\S+\.test\.ts # time=/;
+/** A test file of a whole run, which is a subtest of its process. */
+const FILE = /^ {4}(?:not )?ok \d+ - (test\/\S+\.test\.ts) # time=([\d.]+)ms/;
 /** What passed inside a file; its last line of its own says so for all of it. */
 const PASSED = /^\s+(?:ok\b(?!.* # (?:SKIP|TODO)\b)|1\.\.\d|# time=)|^\s*(?:# Subtest\b.*)?$/i;
 
@@ -16,6 +16,12 @@ export function findCounts(line: string): Counts | undefined {
   const numbers = new Map(text.split(', ').map((part) => part.split(': ') as [string, string]));
   const count = (...names: string[]) => names.reduce((sum, name) => sum + Number(numbers.get(name) ?? 0), 0);
   return { passed: count('pass'), failed: count('fail'), skipped: count('skip', 'todo') };
+}
+
+/** The test file whose end a line of TAP is, by its source, and how many milliseconds it took. */
+export function findTime(line: string): [file: string, ms: number] | undefined {
+  const [, file, ms] = FILE.exec(line) ?? [];
+  return file === undefined ? undefined : [file, Math.round(Number(ms))];
 }
 
 /** Whether a line of TAP tells a reader more than that all is well so far. */

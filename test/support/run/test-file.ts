@@ -1,4 +1,4 @@
-/** Runs several test files in one process. */
+/** Runs test files in one process. */
 import t, { type Test } from 'tap';
 
 let current: Test | undefined;
