@@ -15,14 +15,12 @@ import { startApp } from '../support/app.js';
 import { runBuf } from '../support/calling/buf.js';
 import { newKey } from '../support/calling/test-keys.js';
 import { runGrpcPython } from '../support/foreign/python-grpc.js';
-import { codeBlocks, compile } from '../support/source/pages.js';
+import { compile } from '../support/source/pages.js';
 
 const execute = promisify(execFile);
 const app = await startApp(t);
 const owner = await newKey(app);
-const [go = '', javaAndPython = '', typescript = ''] = await codeBlocks('docs/sdks.md', 'yaml');
-const [typescriptClient = ''] = await codeBlocks('docs/sdks.md', 'ts');
-const [generatePython = '', pythonClient = ''] = await codeBlocks('docs/sdks.md', 'python');
+const readClient = (name: string) => readFile(join('docs/clients', name), 'utf8');
 
 const SERVICE_FILE = 'attestation/v1/attestations.proto';
 
@@ -56,7 +54,7 @@ function bundleOf(bytes: Uint8Array) {
 }
 
 t.test('Python code generated from the descriptor submits, waits and fetches the bundle', async (t) => {
-  const dir = await emptyProject(t, { 'generate.py': generatePython });
+  const dir = await emptyProject(t, { 'generate.py': await readClient('python/generate.py') });
   await runGrpcPython(['generate.py'], { cwd: dir });
   const artifact = randomBytes(32).toString('hex');
   const script = join(process.cwd(), 'test/e2e/sdk-client.py');
@@ -72,7 +70,7 @@ t.test('Python code generated from the descriptor submits, waits and fetches the
   t.equal(detailCode(found.wrong), 'submission.invalid_metadata');
 
   await writeFile(join(dir, 'artifact'), randomBytes(100));
-  await writeFile(join(dir, 'client.py'), pythonClient);
+  await writeFile(join(dir, 'client.py'), await readClient('python/client.py'));
   const env = { ATTEST_TARGET: host, ATTEST_API_KEY: owner.key };
   t.match(await runGrpcPython(['client.py', 'artifact'], { cwd: dir, modules: dir, env }), /^sub_/);
   await isVerified(t, dir, 'artifact');
@@ -87,8 +85,8 @@ function detailCode({ details }: { details: string }): string | undefined {
 t.test('TypeScript code generated from the descriptor submits, waits and saves the bundle', async (t) => {
   const files = {
     'package.json': '{"type": "module"}',
-    'buf.gen.yaml': typescript,
-    'client.ts': typescriptClient,
+    'buf.gen.yaml': await readClient('typescript/buf.gen.yaml'),
+    'client.ts': await readClient('typescript/client.ts'),
   };
   const dir = await emptyProject(t, files);
   await runBuf(['generate'], {
@@ -145,7 +143,7 @@ t.test(
   'the template for Go generates our files only, and imports the others as they are published',
   async (t) => {
     const plugins = ['protoc-gen-go', 'protoc-gen-go-grpc'];
-    const asked = await askPlugins(t, go, plugins);
+    const asked = await askPlugins(t, await readClient('go/buf.gen.yaml'), plugins);
     for (const plugin of plugins) {
       const { generated, optionsOf } = requestsOf(asked, plugin);
       t.ok(generated.includes(SERVICE_FILE), plugin);
@@ -169,7 +167,7 @@ t.test(
 
 t.test('the template for Java and Python passes every file to every plugin', async (t) => {
   const plugins = ['protoc-gen-grpc-java', 'grpc_python_plugin'];
-  const asked = await askPlugins(t, javaAndPython, ['protoc', ...plugins]);
+  const asked = await askPlugins(t, await readClient('java-python/buf.gen.yaml'), ['protoc', ...plugins]);
   for (const plugin of plugins) {
     const { generated, optionsOf } = requestsOf(asked, plugin);
     t.ok(generated.includes('buf/validate/validate.proto'), `${plugin}: the imports too`);

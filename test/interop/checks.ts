@@ -1,8 +1,7 @@
 /** What each program is given, and what it has to make of it. */
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runBuf } from '../support/calling/buf.js';
-import { codeBlocks } from '../support/source/pages.js';
 import { run } from './command.js';
 import { accepting, type Row, refusing } from './rows.js';
 import type { Scene } from './scene.js';
@@ -61,17 +60,16 @@ export async function checkPublicLog({ dir, service, bundle }: Scene): Promise<R
   ];
 }
 
-/** The template for Go and the client of docs/sdks.md, generated, compiled and run beside genproto. */
+/** The template for Go and the client of docs/clients, generated, compiled and run beside genproto. */
 export async function checkClient({ dir, service, apiKey }: Scene): Promise<Row[]> {
-  const [template = ''] = await codeBlocks(join(CHECKOUT, 'docs/sdks.md'), 'yaml');
-  const [program = ''] = await codeBlocks(join(CHECKOUT, 'docs/sdks.md'), 'go');
-  await writeFile(join(MODULE, 'buf.gen.yaml'), template);
+  const client = join(CHECKOUT, 'docs/clients/go');
+  await copyFile(join(client, 'buf.gen.yaml'), join(MODULE, 'buf.gen.yaml'));
   const descriptor = await fetch(`${service.baseUrl}/descriptor.binpb`);
   await writeFile(join(MODULE, 'descriptor.binpb'), Buffer.from(await descriptor.arrayBuffer()));
   await runBuf(['generate'], { cwd: MODULE, path: TOOLS_PATH });
   const generated = await readdir(join(MODULE, 'gen/go'));
   await mkdir(join(MODULE, 'client'));
-  await writeFile(join(MODULE, 'client/main.go'), program);
+  await copyFile(join(client, 'main.go'), join(MODULE, 'client/main.go'));
   await build(['client']);
   const env = { ATTEST_TARGET: new URL(service.baseUrl).host, ATTEST_API_KEY: apiKey };
   const submitted = await run(tool('client'), ['other.json'], { cwd: dir, env });

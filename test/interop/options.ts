@@ -4,7 +4,7 @@ export const HELP = `npm run interop -- [options]
 
 Gives what this service makes to programs that were not written for it: the lines of docs/verifying.md
 (openssl, jq, cosign), sigstore-go, Sigstore's timestamp-authority, Tessera's client and fsck, a gRPC client in Go that
-buf and protoc-gen-go make with the buf.gen.yaml of docs/sdks.md, REST clients that openapi-generator (Python, Java, Go,
+buf and protoc-gen-go make with the buf.gen.yaml of docs/clients, REST clients that openapi-generator (Python, Java, Go,
 TypeScript), openapi-python-client, oapi-codegen and hey-api make of the OpenAPI document, a table of tampered bundles,
 Connect's conformance cases for a server of test/interop on the service's path for RPCs (those that fail are in
 test/interop/conformance/known-failing.txt, each with its reason), for exports the S3-compatible store versitygw, for
