@@ -10,6 +10,7 @@ const PAGES = [
   'CHANGELOG.md',
   'SECURITY.md',
   'test/support/README.md',
+  'test/chaos/README.md',
   ...readdirSync('docs')
     .filter((name) => name.endsWith('.md'))
     .map((name) => join('docs', name)),

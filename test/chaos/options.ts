@@ -18,7 +18,7 @@ export type Options = {
 
 export const HELP = `npm run chaos -- [options]
   Two api and two worker processes over a real Postgres and nats-server, with clients at work; random faults, alone and
-  overlapping; then everything that was acknowledged or shown is checked independently. docs/chaos.md says more.
+  overlapping; then everything that was acknowledged or shown is checked independently. test/chaos/README.md has more.
 
   --minutes <n>      how long faults go on, 5 by default; fractions will do
   --seed <text>      the faults of an earlier campaign, in the same order; made up and printed when left out
