@@ -7,15 +7,14 @@ export const ERRORS_PAGE = 'docs/errors.md';
 
 const HEAD = `# Errors
 
-Every error of every surface has a dotted code from this list. REST answers with the HTTP status and
+Every error has a dotted code from this list: programs should go by it, \`message\` may change. REST answers with
 
 \`\`\`json
 {"error": {"code": "…", "message": "a sentence for a person", "details": {}, "request_id": "req_…"}}
 \`\`\`
 
 Connect, gRPC and gRPC-Web answer with the gRPC status; code, details and request id are in an
-\`attestation.v1.ErrorDetail\` among the status's details. Programs should go by the code; \`message\` may change.
-Which call can answer with which error is in the OpenAPI document and the reference page, \`{base_url}/docs\`.
+\`attestation.v1.ErrorDetail\` among its details. The reference page, \`{base_url}/docs\`, has the errors of each call.
 
 | HTTP | code | gRPC | when |
 |---|---|---|---|
