@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { hasErrno } from '../core/files/errno.js';
+import { untilAborted } from '../core/until-aborted.js';
 import { EmbeddedError } from './embedded-error.js';
 import { findProcessesIn } from './process-table.js';
 
@@ -15,7 +16,8 @@ export async function stopBySignals(
 ): Promise<boolean> {
   for (const { signal, waitMs } of steps) {
     target.kill(signal);
-    if (await settlesWithin(target.exited, waitMs)) return true;
+    const exited = target.exited.then(() => true);
+    if (await untilAborted(exited, AbortSignal.timeout(waitMs)).catch(() => false)) return true;
   }
   return false;
 }
@@ -67,12 +69,4 @@ function killIfThere(dir: string, pid: number, signal: NodeJS.Signals): void {
     const message = `Process ${pid} still uses ${dir} and belongs to another user: stop it first.`;
     throw new EmbeddedError('data_dir_in_use', message, { cause: error });
   }
-}
-
-async function settlesWithin(settled: Promise<unknown>, waitMs: number): Promise<boolean> {
-  const timeout = new AbortController();
-  const late = delay(waitMs, false, { signal: timeout.signal }).catch(() => false);
-  const inTime = await Promise.race([settled.then(() => true), late]);
-  timeout.abort();
-  return inTime;
 }

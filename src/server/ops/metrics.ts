@@ -8,6 +8,7 @@ import {
   type MetricValue,
   Registry,
 } from 'prom-client';
+import { untilAborted } from '../core/until-aborted.js';
 
 /** The metrics of a finished request. */
 type RequestSample = {
@@ -120,21 +121,14 @@ function addGauge(
       // A failing or silent source leaves its gauge without a value; the other metrics matter all the more.
       this.reset();
       if (labelNames.length === 0) this.remove();
-      const value = await within(READ_TIMEOUT_MS, read).catch((): GaugeValue => []);
+      const value = await readInTime(read).catch((): GaugeValue => []);
       if (typeof value === 'number') this.set(value);
       else for (const { labels, value: one } of value) this.set(labels, one);
     },
   });
 }
 
-async function within<T>(timeoutMs: number, read: () => T | Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no value within ${timeoutMs} ms`)), timeoutMs);
-  });
-  try {
-    return await Promise.race([read(), late]);
-  } finally {
-    clearTimeout(timer);
-  }
+/** Reads a value; rejects after {@link READ_TIMEOUT_MS}. */
+async function readInTime(read: GaugeSource['read']): Promise<GaugeValue> {
+  return untilAborted(Promise.resolve(read()), AbortSignal.timeout(READ_TIMEOUT_MS));
 }

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { listen } from '../core/http/listen.js';
 import type { Logger } from '../core/logger.js';
+import { untilAborted } from '../core/until-aborted.js';
 import type { Metrics } from './metrics.js';
 
 /** A readiness check. */
@@ -134,21 +135,13 @@ async function findReason(
   { asks = 'the database', check }: Check,
   timeoutMs: number,
 ): Promise<string | undefined> {
-  const time = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(() => {
-      time.abort();
-      resolve(`no answer from ${asks} within ${timeoutMs} ms`);
-    }, timeoutMs);
-  });
+  const signal = AbortSignal.timeout(timeoutMs);
   try {
-    const reason = await Promise.race([check(time.signal), late]);
+    const reason = await untilAborted(check(signal), signal);
     return typeof reason === 'string' ? reason : undefined;
   } catch (error) {
+    if (signal.aborted) return `no answer from ${asks} within ${timeoutMs} ms`;
     return error instanceof Error ? error.message : String(error);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type JetStreamClient, type NatsConnection, NatsError, nuid } from 'nats';
 import type { Logger } from '../core/logger.js';
 import { createOutageLog, type OutageLog } from '../core/outage-log.js';
+import { untilAborted } from '../core/until-aborted.js';
 import { connectNats, type NatsOptions } from './connection.js';
 import { ensureConsumer, ensureStream } from './stream.js';
 
@@ -92,8 +93,8 @@ export async function openQueue(options: QueueOptions): Promise<Queue> {
       }
     },
     close: async () => {
-      const late = delay(CLOSE_TIMEOUT_MS, undefined, { ref: false });
-      if (state.isConnected()) await Promise.race([connection.drain().catch(() => {}), late]);
+      const late = AbortSignal.timeout(CLOSE_TIMEOUT_MS);
+      if (state.isConnected()) await untilAborted(connection.drain(), late).catch(() => {});
       closing.abort();
       await connection.close();
     },

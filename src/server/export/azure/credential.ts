@@ -1,7 +1,8 @@
 /** Which credentials a container is opened with. */
+
+import { untilAborted } from '../../core/until-aborted.js';
 import { type DestinationContext, DestinationError } from '../destination.js';
 import { loadSdk } from '../load-sdk.js';
-import { untilAborted } from '../until-aborted.js';
 import { findSasProblem } from './sas.js';
 
 const TOKEN_MS = 30_000;

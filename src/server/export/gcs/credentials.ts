@@ -1,7 +1,8 @@
 /** The headers that authorise requests to a bucket: of an impersonated service account, or of the operator. */
+
+import { untilAborted } from '../../core/until-aborted.js';
 import { type DestinationContext, DestinationError } from '../destination.js';
 import type { HttpClient } from '../http-client.js';
-import { untilAborted } from '../until-aborted.js';
 import { toImpersonationError } from './gcs-error.js';
 
 const SCOPE = 'https://www.googleapis.com/auth/devstorage.read_write';

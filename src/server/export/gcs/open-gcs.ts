@@ -1,12 +1,12 @@
 /** Google Cloud Storage as a destination of exports. */
 import http from 'node:http';
 import https from 'node:https';
+import { untilAborted } from '../../core/until-aborted.js';
 import { writeNewer } from '../compare-and-swap.js';
 import { type DestinationContext, DestinationError, type OpenDestination } from '../destination.js';
 import { createHttpClient, HTTP_LIMITS, type HttpClient, type HttpLimits } from '../http-client.js';
 import { loadSdk } from '../load-sdk.js';
 import { probeName, probeStore } from '../probe.js';
-import { untilAborted } from '../until-aborted.js';
 import { type GcsEndpoint, openBucket } from './bucket.js';
 import {
   ANONYMOUS,

@@ -8,13 +8,13 @@
  */
 import { Readable } from 'node:stream';
 import type { CompletedPart } from '@aws-sdk/client-s3';
+import { untilAborted } from '../../core/until-aborted.js';
 import {
   DestinationError,
   type ExportObject,
   type GrowingObject,
   type WriteControl,
 } from '../destination.js';
-import { untilAborted } from '../until-aborted.js';
 import { type Bucket, send } from './bucket.js';
 import { MAX_PARTS, type Part, type PartSource, partsOfGrowing, partsOfWhole } from './part-sources.js';
 import { type Described, describeObject, type Upload } from './put.js';

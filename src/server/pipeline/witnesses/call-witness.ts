@@ -1,4 +1,5 @@
 /** One call of a witness's client: bounded in time, and logged if it is slow. */
+import { untilAborted } from '../../core/until-aborted.js';
 import { WitnessRequestError } from '../../witness/bounded-request.js';
 import type { LogPipeline } from '../pipeline.js';
 
@@ -17,9 +18,6 @@ export async function callWitness<T>(
   const { witnessTimeoutMs } = settings;
   const controller = new AbortController();
   const { signal } = controller;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason));
-  });
   const late = () =>
     controller.abort(new WitnessRequestError('timeout', `no answer within ${witnessTimeoutMs} ms`));
   const stop = () => controller.abort(new Error('the worker stops'));
@@ -28,7 +26,7 @@ export async function callWitness<T>(
   aborting.addEventListener('abort', stop);
   if (aborting.aborted) stop();
   try {
-    return await Promise.race([run(signal), aborted]);
+    return await untilAborted(run(signal), signal);
   } finally {
     for (const timer of timers) clearTimeout(timer);
     aborting.removeEventListener('abort', stop);

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { untilAborted } from '../../core/until-aborted.js';
 import { connectPool, type Pool } from './connect.js';
 import { STANDBY_AWAY } from './database-errors.js';
 
@@ -44,15 +45,14 @@ export function watchStandby({ url, onChange }: Options): StandbyWatch {
     isPatient: true,
   });
   const stopping = new AbortController();
-  const waiting = new Set<(error: Error) => void>();
+  let away = new AbortController();
   let reason: string | undefined;
   const change = (now: string | undefined) => {
     if (reason === now) return;
     reason = now;
     onChange(now);
-    if (now === undefined) return;
-    for (const reject of waiting) reject(standbyAway());
-    waiting.clear();
+    if (now === undefined) away = new AbortController();
+    else away.abort(standbyAway());
   };
   const assertAnswers = () => {
     if (reason !== undefined) throw standbyAway();
@@ -63,16 +63,7 @@ export function watchStandby({ url, onChange }: Options): StandbyWatch {
     assertAnswers,
     async guard(work) {
       assertAnswers();
-      let reject: (error: Error) => void = () => {};
-      const away = new Promise<never>((_, rejectAway) => {
-        reject = rejectAway;
-        waiting.add(reject);
-      });
-      try {
-        return await Promise.race([work(), away]);
-      } finally {
-        waiting.delete(reject);
-      }
+      return untilAborted(work(), away.signal);
     },
     async close() {
       stopping.abort();

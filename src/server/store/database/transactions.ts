@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type postgres from 'postgres';
+import { untilAborted } from '../../core/until-aborted.js';
 import { replicationUnknown } from './database-errors.js';
 
 type Pool = postgres.Sql<{ bigint: number }>;
@@ -78,10 +78,7 @@ export function createTransactions(
       const drained = async () => {
         while (busy.size > 0) await new Promise<void>((resolve) => waiting.push(resolve));
       };
-      const waited = new AbortController();
-      const late = delay(timeout * 1000, undefined, { signal: waited.signal }).catch(() => {});
-      await Promise.race([drained(), late]);
-      waited.abort();
+      await untilAborted(drained(), AbortSignal.timeout(timeout * 1000)).catch(() => {});
       const left = [...busy, ...idle.splice(0)];
       for (const { closing } of left) clearTimeout(closing);
       await Promise.all(left.map(({ sql }) => sql.end({ timeout: 0 })));

@@ -1,4 +1,4 @@
-/** Waits for a promise until a signal is aborted. Rejects with the signal's reason; the work itself continues. */
+/** Awaits a promise until the signal aborts, then rejects with its reason. The work itself continues. */
 export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   let abort: () => void = () => {};
   const aborted = new Promise<never>((_, reject) => {
