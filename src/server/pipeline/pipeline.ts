@@ -10,11 +10,10 @@ import type { LeasedExport } from '../store/exports/export-leases.js';
 import type { ShipmentWork } from '../store/exports/export-work.js';
 import type { Log } from '../store/log/logs.js';
 import type { Witness } from '../witness/witness.js';
-import type { ProjectShares } from './exports/project-shares.js';
 import type { SpoolBudget } from './exports/spool-budget.js';
+import type { ProjectSlots } from './project-slots.js';
 import type { Register } from './register/register.js';
 import type { AttemptRecorder } from './webhooks/attempt.js';
-import type { RequestSlots } from './webhooks/request-slots.js';
 import type { SendWebhook } from './webhooks/send.js';
 
 /** A witness from the configuration: its client, its environments and its interval. */
@@ -40,7 +39,7 @@ export type Webhooks = {
   baseUrl: () => string;
   send: SendWebhook;
   record: AttemptRecorder;
-  slots: RequestSlots;
+  slots: ProjectSlots;
   /** The lease of each subscription in progress; at most `maxActive`. */
   active: Map<string, number>;
   maxActive: number;
@@ -102,7 +101,7 @@ export type Exports = {
    * @returns the envelope as JSON
    */
   signManifest: (environment: number, fields: ManifestFields) => Promise<Uint8Array>;
-  shares: ProjectShares;
+  slots: ProjectSlots;
   /** The leases of the exports in progress. */
   active: Map<string, HeldLease>;
   /** `stopping` aborts at shutdown and ends claiming; `aborting` follows and ends writes in progress. */

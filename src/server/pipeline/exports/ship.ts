@@ -20,6 +20,7 @@ import { insertExportEvent } from '../../store/webhooks/export-events.js';
 import { webhookJob } from '../jobs/job.js';
 import { LEASE_MS } from '../lease.js';
 import type { Exports, Pipeline } from '../pipeline.js';
+import { tryTakeSlot } from '../project-slots.js';
 import { failingEvent } from './failing-event.js';
 import { exportRetryDelayMs } from './retry-delay.js';
 import { writeManifest } from './write-manifest.js';
@@ -42,12 +43,13 @@ export async function ship(
 ): Promise<Outcome> {
   const { exports } = pipeline;
   if (exports.stopping.aborted) return DONE;
-  if (!exports.shares.take(projectId)) return retryAfter(BUSY_MS);
+  const release = tryTakeSlot(exports.slots, projectId);
+  if (release === undefined) return retryAfter(BUSY_MS);
   try {
     const leased = await leaseExport(exports.pool, exportId, LEASE_MS);
     return leased === undefined ? DONE : await shipLeased(pipeline, leased);
   } finally {
-    exports.shares.release(projectId);
+    release();
   }
 }
 

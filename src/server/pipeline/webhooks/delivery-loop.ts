@@ -1,4 +1,4 @@
-import type { SlotShare } from './request-slots.js';
+import type { SlotShare } from '../project-slots.js';
 
 /**
  * Next concurrency limit after an attempt (additive increase, multiplicative decrease). The limit is fractional and

@@ -3,7 +3,7 @@ import type { Config } from '../../../config/config.js';
 import { createRandomSource } from '../../core/random.js';
 import type { ServiceEntry } from '../../http/services.js';
 import { deriveKeyRing } from '../../keys/key-ring.js';
-import { createProjectShares } from '../../pipeline/exports/project-shares.js';
+import { createProjectSlots } from '../../pipeline/project-slots.js';
 import type { Cursors } from '../../rpc/cursor.js';
 import { exportHandlers } from '../../rpc/exports/exports.js';
 import { openIdempotency } from '../../rpc/idempotency.js';
@@ -26,7 +26,7 @@ export function exportService(config: Config, { pool, cursors, schemas, send }: 
     cursors,
     schemas,
     encryptionKeys: deriveKeyRing(config.secrets.secretKeys, 'encryption'),
-    probe: { shares: createProjectShares(MAX_PROBES), open: destinationOpener(config) },
+    probe: { slots: createProjectSlots(MAX_PROBES), open: destinationOpener(config) },
     clock: Date.now,
     random: createRandomSource(),
   });

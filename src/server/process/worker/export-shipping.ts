@@ -8,10 +8,10 @@ import { readStoredDestination } from '../../export/stored-destination.js';
 import { deriveKeyRing } from '../../keys/key-ring.js';
 import type { Secrets } from '../../keys/secrets.js';
 import { openLogCache } from '../../logs/log-cache.js';
-import { createProjectShares } from '../../pipeline/exports/project-shares.js';
 import { createSpoolBudget } from '../../pipeline/exports/spool-budget.js';
 import { keepRenewing, LEASE_MS } from '../../pipeline/lease.js';
 import type { Exports } from '../../pipeline/pipeline.js';
+import { createProjectSlots } from '../../pipeline/project-slots.js';
 import { createExportLines, createLineMeasure } from '../../rpc/attestations/export-lines.js';
 import { connectPool, type Pool } from '../../store/database/connect.js';
 import { renewExportLeases } from '../../store/exports/export-leases.js';
@@ -72,7 +72,7 @@ export async function openExports(options: ExportsOptions): Promise<OpenExports>
     renderLines: createExportLines(pool, logCache),
     areLinesLonger: createLineMeasure(pool, logCache),
     signManifest: manifests.sign,
-    shares: createProjectShares(MAX_ACTIVE),
+    slots: createProjectSlots(MAX_ACTIVE),
     active: new Map(),
     stopping: stopping.signal,
     aborting: aborting.signal,

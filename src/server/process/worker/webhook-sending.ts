@@ -7,8 +7,8 @@ import type { Secrets } from '../../keys/secrets.js';
 import { guardedConnector } from '../../net/destination.js';
 import { keepRenewing, LEASE_MS } from '../../pipeline/lease.js';
 import type { Webhooks } from '../../pipeline/pipeline.js';
+import { createProjectSlots } from '../../pipeline/project-slots.js';
 import { type AttemptCounts, createAttemptRecorder } from '../../pipeline/webhooks/attempt.js';
-import { createRequestSlots } from '../../pipeline/webhooks/request-slots.js';
 import { openWebhookSender } from '../../pipeline/webhooks/send.js';
 import { connectPool } from '../../store/database/connect.js';
 import { renewLeases } from '../../store/webhooks/webhook-leases.js';
@@ -68,7 +68,7 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
       newAuditId: idMaker(source, 'aud_'),
       observe: options.observeAttempts,
     }),
-    slots: createRequestSlots(SLOTS),
+    slots: createProjectSlots(SLOTS),
     active: new Map(),
     maxActive: MAX_ACTIVE,
     stopping: stopping.signal,

@@ -3,12 +3,12 @@ import type { ExportDestination } from '../../../../gen/attestation/v1/exports_p
 import type { Call } from '../../core/call.js';
 import { ApiError, unavailable } from '../../core/errors.js';
 import { DestinationError, type OpenDestination } from '../../export/destination.js';
-import type { ProjectShares } from '../../pipeline/exports/project-shares.js';
+import { type ProjectSlots, tryTakeSlot } from '../../pipeline/project-slots.js';
 
-/** Dependencies of a probe. `shares`: places for concurrent probes. */
+/** Dependencies of a probe. `slots`: those of concurrent probes. */
 export type ProbeDeps = {
   open: (target: Owner & { destination: ExportDestination }) => Promise<OpenDestination>;
-  shares: ProjectShares;
+  slots: ProjectSlots;
 };
 
 type Owner = { exportId: string; projectId: string };
@@ -21,7 +21,8 @@ const BUSY_RETRY_SECONDS = 5;
 
 /** Writes a probe to a destination. Throws `export.invalid_destination` with the provider's reason if that fails. */
 export async function probeDestination(deps: ProbeDeps, call: Call, target: ProbeTarget): Promise<void> {
-  if (!deps.shares.take(target.projectId))
+  const release = tryTakeSlot(deps.slots, target.projectId);
+  if (release === undefined)
     throw unavailable('the project tests too many destinations at once', BUSY_RETRY_SECONDS);
   const timeout = AbortSignal.timeout(TIMEOUT_MS);
   try {
@@ -31,7 +32,7 @@ export async function probeDestination(deps: ProbeDeps, call: Call, target: Prob
     if (error instanceof DestinationError) throw invalid(error.message);
     throw error;
   } finally {
-    deps.shares.release(target.projectId);
+    release();
   }
 }
 

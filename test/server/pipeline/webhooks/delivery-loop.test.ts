@@ -1,11 +1,8 @@
 /** The loop that claims and sends: its turn for a slot, and late answers of the database. */
 import { setTimeout as delay } from 'node:timers/promises';
 import t from 'tap';
+import { createProjectSlots, type SlotShare } from '../../../../src/server/pipeline/project-slots.js';
 import { type DeliveryDeps, runDeliveries } from '../../../../src/server/pipeline/webhooks/delivery-loop.js';
-import {
-  createRequestSlots,
-  type SlotShare,
-} from '../../../../src/server/pipeline/webhooks/request-slots.js';
 import { until } from '../../../support/until.js';
 
 /** Longer than a claimed row waits for its request. */
@@ -20,7 +17,7 @@ function rowsOneAndTwo(happened: Happened, more: Partial<DeliveryDeps<number>>):
   return {
     claim: async () => (++happened.claims <= 2 ? [happened.claims] : []),
     leaseHolds: async () => true,
-    openSlots: (granted) => createRequestSlots(2).open('prj', granted),
+    openSlots: (granted) => createProjectSlots(2).open('prj', granted),
     send: async (row, sent) => {
       happened.sent.push(row);
       sent((limit) => limit);
@@ -40,7 +37,7 @@ t.test(
     t.teardown(() => {
       performance.now = realNow;
     });
-    const slots = createRequestSlots(2);
+    const slots = createProjectSlots(2);
     const happened: Happened = { sent: [], returned: [], claims: 0 };
     const sentBefore: number[][] = [];
     const openShare = (granted: () => void): SlotShare => {

@@ -5,8 +5,8 @@ import t, { type Test } from 'tap';
 import { DeliveryStatus, WebhookStatus } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import { webhookJob } from '../../../../src/server/pipeline/jobs/job.js';
 import type { Pipeline, Webhooks } from '../../../../src/server/pipeline/pipeline.js';
+import { createProjectSlots } from '../../../../src/server/pipeline/project-slots.js';
 import { runJob } from '../../../../src/server/pipeline/stages.js';
-import { createRequestSlots } from '../../../../src/server/pipeline/webhooks/request-slots.js';
 import { deleteWebhook, updateWebhook } from '../../../../src/server/store/webhooks/webhooks.js';
 import { makeWitness, openPipeline, type TestPipeline } from '../../../support/pipeline.js';
 import { until } from '../../../support/until.js';
@@ -56,7 +56,7 @@ async function waiting(t: Test, change: (scene: Scene) => Promise<unknown>): Pro
   const letGo = hold(slow);
   const ids = await submitFor(test, first.projectId, 1);
   await notifyAll(test);
-  const worker = workerOf(test, { slots: createRequestSlots(2) });
+  const worker = workerOf(test, { slots: createProjectSlots(2) });
   const running = [runJob(worker, webhookJob(first.id))];
   await until('the slot is taken', () => slow.received.length === 1);
   running.push(runJob(worker, webhookJob(webhook.id)));
@@ -104,7 +104,7 @@ t.test('endpoints that never respond leave a slot to another of their project', 
   const other = await subscribe(test, good, { projectId: first.projectId });
   await submitFor(test, first.projectId, 20);
   await notifyAll(test);
-  const slots = createRequestSlots(12);
+  const slots = createProjectSlots(12);
   const worker = workerOf(test, { slots });
   const running = [runJob(worker, webhookJob(first.id))];
   await until('half of the six are taken', () => dead.received.length === 3);

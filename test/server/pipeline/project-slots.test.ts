@@ -1,16 +1,17 @@
-/** The slots of requests: the shares of projects and subscriptions, and the order of those that wait. */
+/** Slots that projects share: the shares of projects and their members, and the order of those that wait. */
 import t from 'tap';
 import {
-  createRequestSlots,
-  type RequestSlots,
+  createProjectSlots,
+  type ProjectSlots,
   type SlotShare,
-} from '../../../../src/server/pipeline/webhooks/request-slots.js';
+  tryTakeSlot,
+} from '../../../src/server/pipeline/project-slots.js';
 
 const MANY = 100;
 
 /** Opens the share of a subscription that wants so many slots. */
 function openShare(
-  slots: RequestSlots,
+  slots: ProjectSlots,
   projectId: string,
   wanted = MANY,
   granted: () => void = () => {
@@ -37,7 +38,7 @@ function endAll(shares: readonly SlotShare[], taken: readonly number[]): void {
 }
 
 t.test('each project has its share of the slots, and there is always one more', async (t) => {
-  const slots = createRequestSlots(12);
+  const slots = createProjectSlots(12);
   const a = openShare(slots, 'a');
   const more = openShare(slots, 'a');
   t.equal(takeAll(a), 2, 'a third of half of them');
@@ -52,7 +53,7 @@ t.test('each project has its share of the slots, and there is always one more', 
 });
 
 t.test('of a project, those that want less than an equal share leave the rest to the others', async (t) => {
-  const slots = createRequestSlots(512);
+  const slots = createProjectSlots(512);
   const slow = Array.from({ length: 200 }, () => openShare(slots, 'p', 1));
   t.same(new Set(slow.map(takeAll)), new Set([1]));
   const fast = openShare(slots, 'p', 32);
@@ -65,14 +66,14 @@ t.test('of a project, those that want less than an equal share leave the rest to
 });
 
 t.test('many that want many have one each, even when not all are in use', async (t) => {
-  const slots = createRequestSlots(512);
+  const slots = createProjectSlots(512);
   const shares = Array.from({ length: 200 }, () => openShare(slots, 'p', 32));
   t.same(new Set(shares.map(takeAll)), new Set([1]));
   t.same(new Set(shares.map(takeAll)), new Set([0]));
 });
 
 t.test('a project waits for its share, which grows when another project is done', async (t) => {
-  const slots = createRequestSlots(4);
+  const slots = createProjectSlots(4);
   const served: string[] = [];
   const a = openShare(slots, 'a');
   t.ok(a.take());
@@ -87,7 +88,7 @@ t.test('a project waits for its share, which grows when another project is done'
 });
 
 t.test('slots are granted in the order of the calls, once for each', async (t) => {
-  const slots = createRequestSlots(2);
+  const slots = createProjectSlots(2);
   const served: string[] = [];
   const open = (name: string) => openShare(slots, 'p', 1, () => void served.push(name));
   const [first, second, third, fourth] = [open('first'), open('second'), open('third'), open('fourth')];
@@ -103,4 +104,14 @@ t.test('slots are granted in the order of the calls, once for each', async (t) =
   t.same(served, ['second', 'fourth', 'first']);
   first.release();
   t.same(served, ['second', 'fourth', 'first'], 'nobody waits');
+});
+
+t.test('single slots: a project that has its share gets none, another one does', async (t) => {
+  const slots = createProjectSlots(4);
+  const [first, second] = [tryTakeSlot(slots, 'a'), tryTakeSlot(slots, 'a')];
+  t.notOk(tryTakeSlot(slots, 'a'), 'half of them');
+  const other = tryTakeSlot(slots, 'b');
+  t.ok(other);
+  for (const release of [first, second, other]) release?.();
+  t.ok(tryTakeSlot(slots, 'a'));
 });

@@ -1,20 +1,20 @@
-/** A semaphore of request slots. A slot is held from the start of a request to its response. */
-export type RequestSlots = {
-  /** Opens the share of a subscription whose requests are sent from now on. */
+/** Slots for concurrent work, such as requests, that projects share fairly. */
+export type ProjectSlots = {
+  /** Opens the share of a member of a project, such as a webhook subscription. */
   open(projectId: string, granted: () => void): SlotShare;
 };
 
-/** The slots of one subscription. */
+/** The slots of one member. */
 export type SlotShare = {
   /** Sets how many slots the subscription can use at a time; 0 at first. */
   want(count: number): void;
   /**
-   * Acquires a slot. If the project has none free, returns false and calls `granted` once one is acquired, in the order of
-   * the calls; a call of who waits changes nothing. If the subscription has its share, returns false.
+   * Acquires a slot. If the project has none free, returns false, queues the member unless it is queued, and calls
+   * `granted` once its turn has come. If the member has its share, returns false.
    */
   take(): boolean;
   release(): void;
-  /** Ends the share, and withdraws a call of `take` that was not granted yet. Call it once all slots are released. */
+  /** Ends the share and dequeues the member. Call it once all slots are released. */
   close(): void;
 };
 
@@ -28,11 +28,11 @@ type Project = {
 };
 
 /**
- * Creates about `total` slots. Each of n projects gets at most `total / (n + 1)`, so that one more always finds room beside
- * endpoints that never respond: those that came when there were fewer may have more then. A project's subscriptions have fair shares of that: many endpoints get one request at a
- * time each, and so one connection, while few get many.
+ * Caps each of n projects at `total / (n + 1)` slots, at least 1, so that a new project always finds a free one. Slots
+ * that were acquired under a higher cap are kept. The members of a project have max-min fair shares of its cap: many
+ * endpoints get one request at a time each, and so one connection, while few get many.
  */
-export function createRequestSlots(total: number): RequestSlots {
+export function createProjectSlots(total: number): ProjectSlots {
   const projects = new Map<string, Project>();
   const slotsOfProject = () => Math.max(1, Math.floor(total / (projects.size + 1)));
   const join = (projectId: string): Project => {
@@ -65,6 +65,19 @@ export function createRequestSlots(total: number): RequestSlots {
   };
 }
 
+/** Acquires one slot of a project. Returns its release; undefined if the project has its share. */
+export function tryTakeSlot(slots: ProjectSlots, projectId: string): (() => void) | undefined {
+  const share = slots.open(projectId, () => {});
+  share.want(1);
+  if (share.take())
+    return () => {
+      share.release();
+      share.close();
+    };
+  share.close();
+  return undefined;
+}
+
 function setWanted({ wanting }: Project, member: Member, count: number): void {
   for (; member.wanted < count; member.wanted++) wanting[member.wanted] = (wanting[member.wanted] ?? 0) + 1;
   for (; member.wanted > count; member.wanted--) wanting[member.wanted - 1]!--;
@@ -93,7 +106,7 @@ function fairShare(slots: number, wanting: readonly number[]): number {
   return Math.max(1, share);
 }
 
-/** Grants free slots to those that wait. */
+/** Grants free slots to queued members. */
 function serve(project: Project, slots: number): void {
   for (const member of project.waiting) {
     if (project.inUse >= slots) return;
