@@ -8,7 +8,7 @@ import { TILE_WIDTH } from './tile-path.js';
 const MAX_ENTRY_BYTES = 0xffff;
 
 /** Bytes before each leaf record: its length. */
-export const ENTRY_LENGTH_BYTES = 2;
+const ENTRY_LENGTH_BYTES = 2;
 
 /** The bundle of these leaf records. Throws FormatError when one is too long or there are more than 256. */
 export function encodeEntries(records: readonly Uint8Array[]): Uint8Array {
@@ -26,7 +26,7 @@ export function encodeEntries(records: readonly Uint8Array[]): Uint8Array {
 }
 
 /** Writes what precedes a leaf record of so many bytes in a bundle. Throws FormatError when it is too long. */
-export function writeEntryLength(bundle: Uint8Array, offset: number, length: number): void {
+function writeEntryLength(bundle: Uint8Array, offset: number, length: number): void {
   if (length > MAX_ENTRY_BYTES) throw new FormatError('an entry is longer than 65,535 bytes');
   bundle[offset] = length >> 8;
   bundle[offset + 1] = length & 0xff;

@@ -16,8 +16,8 @@ export type TextTemplate = {
  * they are in it. So the renderer of one text stays the only place that knows its form. An empty value has no gap.
  *
  * @param valuesOf the values of a sample as they are spelled in its text, in an order of the caller's
- * @param samples two, of which each value differs unless it is empty in both: the template of the first must write the
- *   second, or this throws. No value of the first may be a part of another, or of the constant text.
+ * @param samples two whose values all differ, or are both empty: the template of the first must write the second,
+ *   or this throws. No value of the first may be a part of another, or of the constant text.
  */
 export function makeTemplate<T>(
   render: (sample: T) => string,
@@ -99,32 +99,9 @@ export function fillTemplate(template: TextTemplate, values: readonly TemplateVa
 }
 
 /** Makes a text as a string: faster for many short ones that are joined and encoded at once. */
-export function joinTemplate(
-  { texts, gaps }: Pick<TextTemplate, 'texts' | 'gaps'>,
-  values: readonly string[],
-): string {
+export function joinTemplate({ texts, gaps }: TextTemplate, values: readonly string[]): string {
   let text = texts[0] as string;
   for (let i = 0; i < gaps.length; i++)
     text += (values[gaps[i] as number] as string) + (texts[i + 1] as string);
   return text;
-}
-
-/** The template with some of its values in it, which its pieces are joined with. The other gaps take the same values as before. */
-export function bindTemplate(
-  { texts, gaps }: TextTemplate,
-  isBound: (gap: number) => boolean,
-  values: readonly string[],
-): Pick<TextTemplate, 'texts' | 'gaps'> {
-  const bound = [texts[0] as string];
-  const left: number[] = [];
-  for (const [i, gap] of gaps.entries()) {
-    const text = texts[i + 1] as string;
-    if (isBound(gap)) {
-      bound[left.length] += `${values[gap]}${text}`;
-    } else {
-      left.push(gap);
-      bound.push(text);
-    }
-  }
-  return { texts: bound, gaps: left };
 }

@@ -2,7 +2,7 @@
 import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 import { decodeEntries } from '../../../src/proof/log/entries.js';
-import { readLeafColumns } from '../../../src/server/store/log/leaves.js';
+import { readLeafRows } from '../../../src/server/store/log/leaves.js';
 import { startApp } from '../../support/app.js';
 import { openPlanner } from '../../support/judging/plans.js';
 import { until } from '../../support/until.js';
@@ -43,7 +43,7 @@ async function fill(): Promise<void> {
 const path = (index: number) => `/verify/log/live/tile/entries/${String(index).padStart(3, '0')}`;
 
 t.test('the entries of a bundle are rebuilt without a look at metadata or batches', async (t) => {
-  const read = (first: number) => readLeafColumns(planner.sql, 1, first, first + WIDTH);
+  const read = (first: number) => readLeafRows(planner.sql, 1, first, first + WIDTH);
   const [log] = await pool<{ id: number }[]>`SELECT id FROM log WHERE environment = 1`;
   t.equal(log?.id, 1);
   for (const first of [0, HEAVY]) {

@@ -1,27 +1,15 @@
 /** The lines of an exported batch: of each kind one template, made by the renderers of the API's answers. */
 import type { LeafParts } from '../../../proof/bundle/bundle.js';
 import { fromBase64, toBase64, toHex } from '../../../proof/bytes/encoding.js';
-import type { StatementFields } from '../../../proof/statement/statement.js';
+import { type StatementFields, statementText } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
-import {
-  bindTemplate,
-  joinTemplate,
-  makeTemplate,
-  type TemplateValue,
-  type TextTemplate,
-} from '../../json/template.js';
+import { makeTemplate, type TemplateValue, type TextTemplate } from '../../json/template.js';
 import { formatMs } from '../../json/well-known-types.js';
 import type { Log } from '../../store/log/logs.js';
 import type { ExportedRow } from '../../store/submissions/exported-rows.js';
 import type { LoadedBatch } from './bundles/batch-proofs.js';
 import { bundleJson } from './bundles/bundle-template.js';
-import { leafTextsOf } from './bundles/leaf-text.js';
-import {
-  ownStatementValues,
-  STATEMENT_VALUES,
-  spellValue,
-  statementTemplate,
-} from './bundles/statement-template.js';
+import { leafSha256, recordText, signedText, textToBase64 } from './leaf-text.js';
 import {
   metadataErrorsText,
   metadataText,
@@ -45,26 +33,17 @@ type LineParts<Text = Uint8Array> = { row: ExportedRow; dsseKey: Uint8Array; pro
 /** A line in two parts: what it shares with others of its batch, and its own values. */
 export type Line = { template: TextTemplate; values: readonly TemplateValue[] };
 
-type Kind = { template: TextTemplate; publicKey: string };
-
-/** How the lines of a project and batch spell what differs between them. */
-type Spelling = LinesOf & { statement: ReturnType<typeof bindTemplate> };
-
 /**
  * Renders the lines of a project and batch, `{"submission": …, "bundle": …}`. It takes less than an eighth of what
  * the renderers of the API's answers take.
  */
 export function createLineRenderer(lines: LinesOf): (parts: LineParts) => Line {
-  const spelling = { ...lines, statement: bindStatement(lines) };
-  const kinds = new Map<number, Kind>();
+  const templates = new Map<number, TextTemplate>();
   return (parts) => {
-    const number = kindOf(parts.row);
-    let kind = kinds.get(number);
-    if (kind === undefined) {
-      kind = { template: makeLineTemplate(spelling, parts), publicKey: toBase64(parts.dsseKey) };
-      kinds.set(number, kind);
-    }
-    return { template: kind.template, values: valuesOf(spelling, parts, kind.publicKey) };
+    const kind = kindOf(parts.row);
+    const template = templates.get(kind) ?? makeLineTemplate(lines, parts);
+    templates.set(kind, template);
+    return { template, values: valuesOf(lines, parts) };
   };
 }
 
@@ -79,24 +58,20 @@ function kindOf(row: ExportedRow): number {
 }
 
 /** The values of a line as they are spelled in it, empty if lines of its kind have none. */
-function valuesOf<Text>(
-  spelling: Spelling,
-  { row, proofs }: Omit<LineParts<Text>, 'dsseKey'>,
-  publicKey: string,
-): (string | Text)[] {
-  const fields = statementOf(spelling, row);
-  const text = joinTemplate(spelling.statement, ownStatementValues(fields));
-  const { payload, record, leafSha256 } = leafTextsOf(text, row.signature, publicKey);
+function valuesOf<Text>(lines: LinesOf, { row, dsseKey, proofs }: LineParts<Text>): (string | Text)[] {
+  const fields = statementOf(lines, row);
+  const payload = statementText(fields);
+  const record = recordText(signedText(payload), row.signature, toBase64(dsseKey));
   return [
     row.id,
     fields.submittedAt,
     row.artifactSha256,
     row.leafSha256,
-    leafSha256,
+    leafSha256(record),
     String(row.logIndex),
-    payload,
+    textToBase64(payload),
     row.signature,
-    record,
+    textToBase64(record),
     metadataText(row),
     row.attestedMetadata ?? '',
     row.salt ?? '',
@@ -104,14 +79,6 @@ function valuesOf<Text>(
     row.metadataErrors === null ? '' : metadataErrorsText(withErrors(row)),
     ...proofs,
   ];
-}
-
-/** The template of the statements of a project and log. */
-function bindStatement({ proof, projectId }: LinesOf): Spelling['statement'] {
-  const template = statementTemplate(environmentName(proof.log.environment));
-  const values: string[] = [];
-  values[STATEMENT_VALUES.project] = spellValue(projectId);
-  return bindTemplate(template, (gap) => gap === STATEMENT_VALUES.project, values);
 }
 
 function statementOf({ proof, projectId }: LinesOf, row: ExportedRow): StatementFields {
@@ -134,17 +101,16 @@ type SubmissionErrors = NonNullable<SubmissionView['metadataErrors']>;
 
 type Sample = { row: ExportedRow; siblings: readonly Uint8Array[] };
 
-function makeLineTemplate(lines: Spelling, { row, dsseKey }: LineParts): TextTemplate {
+function makeLineTemplate(lines: LinesOf, { row, dsseKey }: LineParts): TextTemplate {
   const sample = (n: 1 | 2): Sample => ({
     row: sampleRow(row, n),
     siblings: lines.proof.prepared.checkpoints.map((_, i) => sampleBytes(`sibling ${i}`, n)),
   });
-  const publicKey = toBase64(dsseKey);
   return makeTemplate(
     (one) => renderLine(lines, one, dsseKey),
     ({ siblings, ...one }) => {
       const proofs = siblings.map((hash) => `"${toBase64(hash)}"`);
-      return valuesOf(lines, { ...one, proofs }, publicKey);
+      return valuesOf(lines, { ...one, dsseKey, proofs });
     },
     [sample(1), sample(2)],
   );

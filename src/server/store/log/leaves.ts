@@ -1,4 +1,5 @@
 import type { Sql } from '../database/connect.js';
+import { unixMsOf } from '../submissions/listed-batches.js';
 
 /** Returns the number of leaves of a log, which is the next index. */
 export async function readLogSize(sql: Sql, logId: number): Promise<number> {
@@ -41,29 +42,24 @@ export async function readLeafHashes(
   return Array.from({ length: end - first }, (_, i) => joined.subarray(i * 32, i * 32 + 32));
 }
 
-/** What leaf records are made of, each column of the rows as one value: a leaf's share of it is at its place in each. */
-export type LeafColumns = {
-  /**
-   * In hex, for each leaf: the time as Postgres sends it (8 bytes), the artifact's SHA-256 (32), the commitment (32), the DSSE
-   * key's id (4), the length of the signature (4), and the signature (DER).
-   */
-  hex: Buffer;
-  ids: readonly string[];
-  projectIds: readonly string[];
-  /** The attested schemas, not those of later corrections. */
-  schemas: readonly string[];
+/** What a leaf's record is made of. The schema is the attested one, not that of a later correction. */
+export type LeafRow = {
+  id: string;
+  projectId: string;
+  schema: string;
+  submittedAtMs: number;
+  artifactSha256: Uint8Array;
+  commitment: Uint8Array;
+  dsseKeyId: number;
+  /** DER. */
+  signature: Uint8Array;
 };
 
 /**
  * Reads the leaves of `[first, end)` in order, without metadata and batches. Omits missing leaves. One row of the database's
  * for all, its columns aggregated one by one: 256 leaves take Postgres 0.77 ms, as JSON 2.3, and as lines 0.88.
  */
-export async function readLeafColumns(
-  sql: Sql,
-  logId: number,
-  first: number,
-  end: number,
-): Promise<LeafColumns> {
+export async function readLeafRows(sql: Sql, logId: number, first: number, end: number): Promise<LeafRow[]> {
   const [row] = await sql`
     SELECT string_agg(timestamptz_send(submitted_at) || artifact_sha256 || commitment || int4send(dsse_key_id) ||
                       int4send(octet_length(signature)) || signature, ''::bytea) AS rows,
@@ -76,11 +72,33 @@ export async function readLeafColumns(
   const [rows, ...texts] = (row ?? []) as (Buffer | null)[];
   // No id, and no name of a schema, has a line break.
   const [ids = [], projectIds = [], schemas = []] = texts.map((text) => text?.toString().split('\n') ?? []);
-  return { hex: rows?.subarray(HEX_PREFIX) ?? Buffer.alloc(0), ids, projectIds, schemas };
+  const counts = [ids, projectIds, schemas].map(({ length }) => length);
+  if (new Set(counts).size > 1)
+    throw new Error(`the columns of ${ids.length} leaves have the lengths ${counts}`);
+  const bytes = Buffer.from(rows?.toString('latin1', HEX_PREFIX) ?? '', 'hex');
+  let at = 0;
+  return ids.map((id, i) => {
+    const end = at + AT.signature + bytes.readInt32BE(at + AT.length);
+    const leaf = {
+      id,
+      projectId: projectIds[i] as string,
+      schema: schemas[i] as string,
+      submittedAtMs: unixMsOf(bytes.toString('hex', at, at + AT.artifact)),
+      artifactSha256: bytes.subarray(at + AT.artifact, at + AT.commitment),
+      commitment: bytes.subarray(at + AT.commitment, at + AT.key),
+      dsseKeyId: bytes.readInt32BE(at + AT.key),
+      signature: bytes.subarray(at + AT.signature, end),
+    };
+    at = end;
+    return leaf;
+  });
 }
 
 /** Precedes the hex of bytes: `\\x`. */
 const HEX_PREFIX = 2;
+
+/** Where the fields of a leaf begin in its bytes, which begin with its time. */
+const AT = { artifact: 8, commitment: 40, key: 72, length: 76, signature: 80 };
 
 /** Reads the leaf hash at an index. Returns undefined if the log is shorter. */
 export async function findLeafHash(

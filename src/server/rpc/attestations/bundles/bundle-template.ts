@@ -9,7 +9,8 @@ import type { ReadTile } from '../../../../proof/log/tile.js';
 import { type StatementFields, statementText } from '../../../../proof/statement/statement.js';
 import { compileSplicingWriter } from '../../../json/codec.js';
 import { fillTemplate, makeTemplate, type TemplateValue, type TextTemplate } from '../../../json/template.js';
-import { leafTextsOf } from './leaf-text.js';
+
+import { leafSha256, recordText, signedText, textToBase64 } from '../leaf-text.js';
 
 /** The JSON of the fields that all of a batch's bundles have in common. */
 export type BatchTexts = { readonly batch: string; readonly witnesses: string };
@@ -37,7 +38,7 @@ export function bundleJson(
 export function batchValues(prepared: PreparedBatch, texts: BatchTexts): BatchValues {
   const { logId, checkpoints } = prepared;
   const spelled = spellBatch(prepared, texts);
-  // Parts of one: short buffers would keep those alive that Node makes them from.
+  // Slices of one buffer: small ones would pin Node's pool.
   const bytes = Buffer.from(spelled.join(''));
   let end = 0;
   return {
@@ -56,8 +57,6 @@ function spellBatch({ rootHash, checkpoints }: PreparedBatch, { batch, witnesses
   return [batch, witnesses, toBase64(rootHash), ...spelled];
 }
 
-type Kind = { template: TextTemplate; publicKey: string };
-
 /** A leaf whose inclusion proofs are spelled: each as the elements of a JSON array. */
 type SpelledLeaf = Omit<LeafParts, 'inclusionProofs'> & { readonly proofs: readonly TemplateValue[] };
 
@@ -66,36 +65,31 @@ type WriteBundle = (of: string, batch: BatchValues, leaf: SpelledLeaf) => Buffer
 
 /** Creates a writer. Bundles of a log with the same DSSE key and number of checkpoints are of one kind: there are few. */
 export function createBundleWriter(): WriteBundle {
-  const kinds = new Map<string, Kind>();
+  const templates = new Map<string, TextTemplate>();
   return (of, batch, leaf) => {
-    const name = `${of} ${batch.sizes.length}`;
-    let kind = kinds.get(name);
-    if (kind === undefined) {
-      kind = { template: makeBundleTemplate(batch, leaf), publicKey: toBase64(leaf.dsseKey) };
-      kinds.set(name, kind);
-    }
-    return fillTemplate(kind.template, valuesOf(batch.values, leaf, kind.publicKey));
+    const kind = `${of} ${batch.sizes.length}`;
+    const template = templates.get(kind) ?? makeBundleTemplate(batch, leaf);
+    templates.set(kind, template);
+    return fillTemplate(template, valuesOf(batch.values, leaf));
   };
 }
 
 /** The values of a bundle as they are spelled in it. */
 function valuesOf(
   batch: readonly TemplateValue[],
-  { statement, signature, logIndex, proofs }: Omit<SpelledLeaf, 'dsseKey'>,
-  publicKey: string,
+  { statement, signature, dsseKey, logIndex, proofs }: SpelledLeaf,
 ): TemplateValue[] {
-  const text = statementText(statement);
-  const signed = toBase64(signature);
-  const { payload, record, leafSha256 } = leafTextsOf(text, signed, publicKey);
+  const payload = statementText(statement);
+  const record = recordText(signedText(payload), toBase64(signature), toBase64(dsseKey));
   return [
     statement.submissionId,
     statement.submittedAt,
     statement.artifactSha256,
-    leafSha256,
+    leafSha256(record),
     String(logIndex),
-    payload,
-    signed,
-    record,
+    textToBase64(payload),
+    toBase64(signature),
+    textToBase64(record),
     ...batch,
     ...proofs,
   ];
@@ -107,7 +101,6 @@ function makeBundleTemplate(
   { logId, sizes }: BatchValues,
   { dsseKey, statement }: Pick<LeafParts, 'dsseKey' | 'statement'>,
 ): TextTemplate {
-  const publicKey = toBase64(dsseKey);
   const sample = (n: 1 | 2): Sample => ({
     prepared: sampleBatch(logId, sizes.length, n),
     texts: { batch: `{"sample batch":${n}}`, witnesses: `["sample witnesses ${n}"]` },
@@ -124,7 +117,7 @@ function makeBundleTemplate(
     // The samples are ASCII.
     ({ prepared, texts, leaf }) => {
       const proofs = leaf.inclusionProofs.map((hashes) => hashes.map((hash) => `"${toBase64(hash)}"`).join());
-      return valuesOf(spellBatch(prepared, texts), { ...leaf, proofs }, publicKey) as string[];
+      return valuesOf(spellBatch(prepared, texts), { ...leaf, proofs }) as string[];
     },
     [sample(1), sample(2)],
   );

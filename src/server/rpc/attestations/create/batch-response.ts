@@ -12,7 +12,6 @@ import { errorRules } from '../../../../protocol/error-rules.js';
 import type { SerializedResponse } from '../../../core/call.js';
 import type { ApiError } from '../../../core/errors.js';
 import { compileSplicingWriter } from '../../../json/codec.js';
-import { joinTemplate, makeTemplate, type TextTemplate } from '../../../json/template.js';
 import type { Departure } from '../../../schema/problems.js';
 import { metadataWarnings } from '../metadata.js';
 import {
@@ -21,7 +20,6 @@ import {
   submissionMessage,
   visibleErrors,
 } from '../submissions/submission-message.js';
-import { submissionText } from '../submissions/submission-template.js';
 
 /** The result of an item: its submission, or the error that it would have got alone. */
 export type ItemResult =
@@ -65,30 +63,12 @@ export function batchResponse(
   };
 }
 
-/** By templates it takes 1.3 µs, by messages 5.3. */
 function resultText(result: ItemResult, environment: Environment, requestId: string): string {
-  const { outcome, shown, departures } = result;
-  if (shown === undefined) return writeResult(withoutSubmission(result, requestId), {});
+  const { shown, departures } = result;
+  const message = withoutSubmission(result, requestId);
+  if (shown === undefined) return writeResult(message, {});
   const warnings = metadataWarnings(shown.schema, visibleErrors(shown), departures);
-  const submission =
-    warnings.length === 0
-      ? submissionText(shown, environment)
-      : submissionJson(shown, environment, { warnings });
-  return joinTemplate(templates[outcome], [submission]);
-}
-
-/** Results with a submission, by their outcomes. */
-const templates = {
-  [ItemOutcome.CREATED]: resultTemplate(ItemOutcome.CREATED),
-  [ItemOutcome.REPLAYED]: resultTemplate(ItemOutcome.REPLAYED),
-};
-
-function resultTemplate(outcome: ItemOutcome): TextTemplate {
-  return makeTemplate<string>(
-    (submission) => writeResult(create(ItemResultSchema, { outcome }), { submission }),
-    (submission) => [submission],
-    ['{"sample":1}', '{"sample":2}'],
-  );
+  return writeResult(message, { submission: submissionJson(shown, environment, { warnings }) });
 }
 
 function resultMessage(result: ItemResult, environment: Environment, requestId: string): ItemResultMessage {

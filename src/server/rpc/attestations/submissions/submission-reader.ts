@@ -1,16 +1,23 @@
 import { LRUCache } from 'lru-cache';
 import type { Submission } from '../../../../../gen/attestation/v1/attestations_pb.js';
 import { BatchStatus } from '../../../../../gen/attestation/v1/batches_pb.js';
+import type { Environment } from '../../../../../gen/attestation/v1/environment_pb.js';
 import { ErrorCode } from '../../../../../gen/attestation/v1/errors_pb.js';
 import type { SerializedResponse } from '../../../core/call.js';
 import { ApiError } from '../../../core/errors.js';
+import { etagOf } from '../../../core/http/etag.js';
 import type { Principal } from '../../../core/principal.js';
 import type { LogCache } from '../../../logs/log-cache.js';
 import type { SubmissionRow } from '../../../store/submissions/submissions.js';
 import type { BundleReader, SerializedBundle } from '../bundles/bundles.js';
 import { submissionNotFound } from './change-metadata.js';
-import { submissionView } from './submission-message.js';
-import { readResponse } from './submission-template.js';
+import {
+  type SubmissionView,
+  submissionJson,
+  submissionMessage,
+  submissionResponse,
+  submissionView,
+} from './submission-message.js';
 
 /** Reads submissions of the caller. Throws `submission.not_found` if one is unknown or another project's. */
 export type SubmissionReader = {
@@ -62,14 +69,14 @@ export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
   const readRow = async (id: string, caller: Principal, cached: CachedSubmission | undefined) => {
     const row = await getCallersRow(deps, id, caller);
     const { environment } = caller;
-    if (!isBundleReady(row)) return readResponse(submissionView(row), environment);
+    if (!isBundleReady(row)) return submissionResponse(submissionView(row), environment);
     const bundle = await bundles.read(row);
     const { version, projectChanges } = row;
     if (cached?.version === version && cached.bundle === bundle) {
       cached.projectChanges = projectChanges;
       return cached.response;
     }
-    const response = readResponse(submissionView(row), environment, bundle);
+    const response = bundledResponse(submissionView(row), environment, bundle);
     if (bundle.isCached && row.batchStatus === BatchStatus.WITNESSED) {
       cache.set(id, { response, version, projectChanges, bundle });
     }
@@ -88,6 +95,31 @@ export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
       const cached = await bundles.findCached(id, caller);
       return cached ?? bundles.read(await getReadyRow(deps, id, caller));
     },
+  };
+}
+
+/** JSON texts do not contain it. */
+const HOLE = { json: () => ({ bytes: Buffer.from('\0') }) };
+
+/** A submission with its bundle. What is around the bundle is rendered once, so that the response holds no copy of it. */
+function bundledResponse(
+  shown: SubmissionView,
+  environment: Environment,
+  bundle: SerializedBundle,
+): SerializedResponse<Submission> {
+  let around: Buffer[] | undefined;
+  let etag: string | undefined;
+  return {
+    json: () => {
+      around ??= submissionJson(shown, environment, { bundle: HOLE })
+        .split('\0')
+        .map((text) => Buffer.from(text));
+      const [before, after] = around as [Buffer, Buffer];
+      const bytes = Buffer.concat([before, bundle.bytes, after]);
+      etag ??= etagOf(bytes);
+      return { bytes, etag };
+    },
+    message: () => submissionMessage(shown, environment, { bundle }),
   };
 }
 
