@@ -1,8 +1,8 @@
 /**
- * A look-up for every request, of values that hardly ever change. `known` returns the cached value of this process while
- * that is valid, else undefined; then `find` is awaited. Most promises of a call would be those of such look-ups.
+ * A cached look-up of values that hardly ever change. `peek` returns the cached value while it is valid, else undefined;
+ * `get` reads it anew then. `peek(key) ?? (await get(key))` saves a promise for each request.
  */
 export type Lookup<K, V> = {
-  known(key: K): V | undefined;
-  find(key: K): Promise<V>;
+  peek(key: K): V | undefined;
+  get(key: K): Promise<V>;
 };

@@ -14,7 +14,7 @@ type SubmissionLimits = {
   record(principal: Principal, use: WindowUse, projectUse?: WindowUse): readonly RateState[];
   /** The window of the key's project that is spent as last seen; undefined if there is none, or none was seen. */
   findSpentCeiling(principal: Principal): RateState | undefined;
-  /** The windows of a key as last seen; `find` reads them from the database. */
+  /** The windows of a key as last seen; `get` reads them from the database. */
   windows: Lookup<Principal, readonly RateState[]>;
 };
 
@@ -79,11 +79,11 @@ export function createSubmissionLimits(pool: Pool, nowMs: () => number): Submiss
       return known.written;
     },
     windows: {
-      known: (principal) => {
+      peek: (principal) => {
         const known = seen.get(principal.id);
         return known && peek(principal, known.use);
       },
-      find: async (principal) => {
+      get: async (principal) => {
         const use = (await findWindowUse(pool, principal.id, Bucket.SUBMISSIONS)) ?? NO_USE;
         // A write may have been recorded during the query.
         return peek(principal, seen.get(principal.id)?.use ?? use);

@@ -59,15 +59,15 @@ export async function openLogCache(pool: Pool, monotonicMs = () => performance.n
     allLogs: () => logs,
     getLog: (id) => get(() => logs.find((log) => log.id === id), `log ${id}`),
     activeLog: {
-      known: (environment) => active.get(environment),
-      find: (environment) => get(() => active.get(environment), `log of environment ${environment}`),
+      peek: (environment) => active.get(environment),
+      get: (environment) => get(() => active.get(environment), `log of environment ${environment}`),
     },
     activeLogs: async () => [...active.values()],
     logIds: async (environment) => logs.filter((log) => log.environment === environment).map((log) => log.id),
     getDsseKey: (id) => get(() => keys.find((key) => key.id === id), `DSSE key ${id}`),
     dsseKeys: {
-      known: (maxAgeMs) => (monotonicMs() - readMs > maxAgeMs ? undefined : keys),
-      find: async (maxAgeMs) => {
+      peek: (maxAgeMs) => (monotonicMs() - readMs > maxAgeMs ? undefined : keys),
+      get: async (maxAgeMs) => {
         if (monotonicMs() - readMs > maxAgeMs) await refresh();
         return keys;
       },

@@ -33,11 +33,11 @@ export function createSequencers(
   };
   return {
     of: {
-      known: (environment) => {
-        const log = activeLog.known(environment);
+      peek: (environment) => {
+        const log = activeLog.peek(environment);
         return log && sequencerOf(log);
       },
-      find: async (environment) => sequencerOf(await activeLog.find(environment)),
+      get: async (environment) => sequencerOf(await activeLog.get(environment)),
     },
     queued: () => [...made.values()].reduce((sum, sequencer) => sum + sequencer.queued(), 0),
     close: async () => {

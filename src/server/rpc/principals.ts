@@ -14,7 +14,7 @@ import {
 /** Looks up the principals of API keys. */
 export type Principals = Lookup<string, Principal | undefined> & {
   /** Returns undefined if the key is unknown, malformed, revoked or expired. */
-  find(apiKey: string): Promise<Principal | undefined>;
+  get(apiKey: string): Promise<Principal | undefined>;
   /** Evicts a key from the cache. To be called when it was created, revoked or changed. */
   evict(apiKeyId: string): void;
 };
@@ -54,11 +54,11 @@ export function createPrincipals(pool: Pool, keys: KeyRing, clock: () => number)
     return found;
   };
   return {
-    known(apiKey) {
+    peek(apiKey) {
       const cached = known.get(apiKey);
       return cached !== undefined && clock() < cached.expiresAtMs ? cached.principal : undefined;
     },
-    async find(apiKey) {
+    async get(apiKey) {
       const cached = known.get(apiKey);
       if (cached !== undefined) return clock() < cached.expiresAtMs ? cached.principal : undefined;
       return parseApiKey(apiKey) === undefined || unknown.has(apiKey) ? undefined : lookUpOnce(apiKey);

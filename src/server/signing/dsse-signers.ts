@@ -10,7 +10,7 @@ import type { HeldKey } from './statement-keys.js';
 
 /** The DSSE signers of a process. Which key signs follows from the tables and the database's time. */
 type DsseSigners = {
-  /** `find` throws `service.unavailable` if this process does not hold the key that signs now, or if that key expires. */
+  /** `get` throws `service.unavailable` if this process does not hold the key that signs now, or if that key expires. */
   signers: Lookup<Principal['environment'], DsseSigner>;
   /** Why statements cannot be signed, for `/readyz`. Returns undefined if they can. */
   unreadyReason(): Promise<string | undefined>;
@@ -59,16 +59,16 @@ export function createDsseSigners(held: readonly HeldKey[], { logCache, database
   const { dsseKeys } = logCache;
   const latest = new Map<number, Latest>();
   const find = async (environment: number) =>
-    findActive(await dsseKeys.find(MAX_KEY_AGE_MS), held, environment, databaseMs());
+    findActive(await dsseKeys.get(MAX_KEY_AGE_MS), held, environment, databaseMs());
   return {
     signers: {
-      known: (environment) => {
-        const keys = dsseKeys.known(MAX_KEY_AGE_MS);
+      peek: (environment) => {
+        const keys = dsseKeys.peek(MAX_KEY_AGE_MS);
         const one = latest.get(environment);
         return one !== undefined && one.keys === keys && databaseMs() < one.untilMs ? one.signer : undefined;
       },
-      find: async (environment) => {
-        const keys = await dsseKeys.find(MAX_KEY_AGE_MS);
+      get: async (environment) => {
+        const keys = await dsseKeys.get(MAX_KEY_AGE_MS);
         const nowMs = databaseMs();
         const { signer, problem } = findActive(keys, held, environment, nowMs);
         if (signer === undefined) throw cannotSign(new Error(problem), RETRY_SECONDS);

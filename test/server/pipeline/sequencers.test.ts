@@ -29,8 +29,8 @@ async function openAll(t: Parameters<typeof openSequencer>[0], change: Partial<S
   const woken: { logId: number; atMs: number }[] = [];
   const sequencers = createSequencers(
     {
-      known: (environment) => (known.has(environment) ? logs.get(environment) : undefined),
-      find: async (environment) => {
+      peek: (environment) => (known.has(environment) ? logs.get(environment) : undefined),
+      get: async (environment) => {
         known.add(environment);
         return logs.get(environment) as { id: number };
       },
@@ -43,11 +43,11 @@ async function openAll(t: Parameters<typeof openSequencer>[0], change: Partial<S
 
 t.test('a log has one sequencer, and none before the log is known', async (t) => {
   const { sequencers } = await openAll(t);
-  t.equal(sequencers.of.known(Environment.LIVE), undefined);
-  const live = await sequencers.of.find(Environment.LIVE);
-  t.equal(await sequencers.of.find(Environment.LIVE), live, 'found again');
-  t.equal(sequencers.of.known(Environment.LIVE), live, 'known');
-  t.not(await sequencers.of.find(Environment.TEST), live, 'the other log has its own');
+  t.equal(sequencers.of.peek(Environment.LIVE), undefined);
+  const live = await sequencers.of.get(Environment.LIVE);
+  t.equal(await sequencers.of.get(Environment.LIVE), live, 'found again');
+  t.equal(sequencers.of.peek(Environment.LIVE), live, 'known');
+  t.not(await sequencers.of.get(Environment.TEST), live, 'the other log has its own');
 });
 
 t.test('queues are counted over all logs, and closing waits for each of them', async (t) => {
@@ -59,7 +59,7 @@ t.test('queues are counted over all logs, and closing waits for each of them', a
   const environments = [Environment.LIVE, Environment.TEST] as const;
   const results = [];
   for (const environment of environments) {
-    const sequencer = await sequencers.of.find(environment);
+    const sequencer = await sequencers.of.get(environment);
     for (const row of scene.makeRows(3)) results.push(sequencer.add(row));
   }
   // The first row of each log is in a call.
@@ -79,8 +79,8 @@ t.test('queues are counted over all logs, and closing waits for each of them', a
 t.test('calls of a log share its wakes, and the last call is followed by one', async (t) => {
   const { scene, logs, sequencers, woken } = await openAll(t);
   const [live, test] = [
-    await sequencers.of.find(Environment.LIVE),
-    await sequencers.of.find(Environment.TEST),
+    await sequencers.of.get(Environment.LIVE),
+    await sequencers.of.get(Environment.TEST),
   ];
   const CALLS = 40;
   const startedMs = performance.now();

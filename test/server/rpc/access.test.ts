@@ -143,9 +143,9 @@ t.test('a key that runs out while it is in use is rejected from then on', async 
   let now = Date.now();
   const ring = deriveKeyRing(app.config.secrets.secretKeys, 'api-key');
   const principals = createPrincipals(app.pool, ring, () => now);
-  t.ok(await principals.find(key));
+  t.ok(await principals.get(key));
   now += 60_000;
-  t.equal(await principals.find(key), undefined);
+  t.equal(await principals.get(key), undefined);
 });
 
 t.test(
@@ -154,15 +154,15 @@ t.test(
     const { key, id } = await newKey(app);
     const ring = deriveKeyRing(app.config.secrets.secretKeys, 'api-key');
     const [told, untold] = [1, 2].map(() => createPrincipals(app.pool, ring, Date.now));
-    t.ok(await told?.find(key));
-    t.ok(await untold?.find(key));
+    t.ok(await told?.get(key));
+    t.ok(await untold?.get(key));
     t.equal((await app.rest('/v1/service/me', { apiKey: key })).status, 200);
 
     t.ok(await revokeApiKey(app.pool, id));
     told?.evict(id);
     await announceChange(app, id);
-    t.equal(await told?.find(key), undefined);
-    t.ok(await untold?.find(key));
+    t.equal(await told?.get(key), undefined);
+    t.ok(await untold?.get(key));
     await until('the API has heard of it', async () => {
       const { status } = await app.rest('/v1/service/me', { apiKey: key });
       return status === 401;
@@ -177,12 +177,12 @@ t.test(
     const ring = deriveKeyRing(app.config.secrets.secretKeys, 'api-key');
     const principals = createPrincipals(app.pool, ring, Date.now);
     await app.pool`UPDATE api_key SET expires_at = now() - interval '1 second' WHERE id = ${id}`;
-    const found = await Promise.all([principals.find(key), principals.find(key)]);
+    const found = await Promise.all([principals.get(key), principals.get(key)]);
     t.same(found, [undefined, undefined]);
     await app.pool`UPDATE api_key SET expires_at = NULL WHERE id = ${id}`;
-    t.equal(await principals.find(key), undefined, 'nothing is asked of the database');
+    t.equal(await principals.get(key), undefined, 'nothing is asked of the database');
     principals.evict('key_another');
-    t.ok(await principals.find(key), 'any change is heard of');
+    t.ok(await principals.get(key), 'any change is heard of');
   },
 );
 

@@ -46,7 +46,7 @@ for (const environment of [Environment.LIVE, Environment.TEST]) {
 for (const project of new Set(PROJECTS))
   await pool`INSERT INTO project (id, name) VALUES (${project}, ${project})`;
 const logCache = await openLogCache(pool);
-const keys = await logCache.dsseKeys.find(0);
+const keys = await logCache.dsseKeys.get(0);
 
 function newSpki(): Buffer {
   const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

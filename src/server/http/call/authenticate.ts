@@ -39,7 +39,7 @@ const ADMIN_TOKEN: Refusals = {
 export function knownPrincipal(deps: Credentials, call: Call): Principal | undefined {
   if (call.rules.access !== Access.UNSPECIFIED) return undefined;
   const token = usualToken(call.header('authorization'));
-  return token === undefined ? undefined : deps.principals.known(token);
+  return token === undefined ? undefined : deps.principals.peek(token);
 }
 
 /** The principal that an `Authorization` header names; undefined for an unknown one. Rejects for one that is no API key. */
@@ -48,7 +48,7 @@ export async function findPrincipal(
   authorization: string,
 ): Promise<Principal | undefined> {
   const token = bearerToken(authorization, API_KEY);
-  return principals.known(token) ?? principals.find(token);
+  return principals.peek(token) ?? principals.get(token);
 }
 
 /** The refusal of a call without any credentials to a method that needs some; undefined of any other call. */
@@ -74,7 +74,7 @@ export async function authenticate(deps: Credentials, call: Call): Promise<void>
     const given = bearerToken(authorization, ADMIN_TOKEN);
     return assertAdmin(await deps.isAdmin(given), given);
   }
-  const principal = await deps.principals.find(bearerToken(authorization, API_KEY));
+  const principal = await deps.principals.get(bearerToken(authorization, API_KEY));
   if (principal === undefined) throw invalidKey(API_KEY);
   call.principal = principal;
 }

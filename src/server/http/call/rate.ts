@@ -39,7 +39,7 @@ export async function countCall(deps: RateLimits, call: Call, nowMs: number): Pr
     refuse(call, overdrawn, nowMs);
   }
   const { submissionWindows } = deps;
-  const states = submissionWindows.known(principal) ?? (await submissionWindows.find(principal));
+  const states = submissionWindows.peek(principal) ?? (await submissionWindows.get(principal));
   call.rateStates = states;
   const spent = states.findLast(({ remaining }) => remaining <= 0) ?? deps.findSpentCeiling(principal);
   if (spent !== undefined) await admitReplay(deps, call, principal, { spent, nowMs });

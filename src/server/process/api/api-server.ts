@@ -180,7 +180,7 @@ function splitServers(
   return { server, adminServer };
 }
 
-const NO_PRINCIPALS: ServerDeps['principals'] = { known: () => undefined, find: async () => undefined };
+const NO_PRINCIPALS: ServerDeps['principals'] = { peek: () => undefined, get: async () => undefined };
 
 /** The dashboard beside the admin API: there the API's own services are for sessions only. */
 function onAdminPort(services: ServiceEntry[], { sessions }: Dashboard): Partial<ServerDeps> {

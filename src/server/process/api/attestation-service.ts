@@ -3,7 +3,7 @@ import type { Config } from '../../../config/config.js';
 import type { Lookup } from '../../core/lookup.js';
 import type { Principal } from '../../core/principal.js';
 import { createRandomSource } from '../../core/random.js';
-import { createTurns } from '../../core/turns.js';
+import { createYieldQueue } from '../../core/yield-queue.js';
 import type { ServiceEntry } from '../../http/services.js';
 import type { HeldLogKeys } from '../../keys/log-key.js';
 import type { LogCache } from '../../logs/log-cache.js';
@@ -78,7 +78,7 @@ export function attestationService(
     clock: Date.now,
     submissionClock,
     random: createRandomSource(),
-    ownTurn: createTurns(),
+    ownTurn: createYieldQueue(),
   });
   return { desc: AttestationService, handlers };
 }

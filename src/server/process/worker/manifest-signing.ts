@@ -37,7 +37,7 @@ export function createManifestSigner(
       const statement = manifestStatement(fields);
       const nowMs = await readDatabaseMs(pool);
       const { signers } = createDsseSigners(await open(), { logCache, databaseMs: () => nowMs });
-      const { sign } = await signers.find(environment);
+      const { sign } = await signers.get(environment);
       const { signature } = await sign(fromUtf8(statement));
       return manifestEnvelope(statement, fromHex(signature));
     },

@@ -92,11 +92,11 @@ t.test('a cached key does not outlast its revocation', async (t) => {
   const key = await makeKey();
   const ring = deriveKeyRing(app.config.secrets.secretKeys, 'api-key');
   const principals = createPrincipals(app.pool, ring, Date.now);
-  const underWay = principals.find(key.secret);
+  const underWay = principals.get(key.secret);
   principals.evict(key.id);
   t.ok(await underWay, 'the row was read before');
   await admin.ask(revokeApiKey, { id: key.id });
-  t.equal(await principals.find(key.secret), undefined, 'and was not kept');
+  t.equal(await principals.get(key.secret), undefined, 'and was not kept');
 });
 
 t.test('requests in flight when their key is revoked are answered, and later ones rejected', async (t) => {
@@ -139,10 +139,10 @@ t.test('a rotated key and its successor work beside each other until the overlap
   const ring = deriveKeyRing(app.config.secrets.secretKeys, 'api-key');
   let now = Date.now();
   const principals = createPrincipals(app.pool, ring, () => now);
-  t.ok((await principals.find(key.secret)) && (await principals.find(successor.secret)));
+  t.ok((await principals.get(key.secret)) && (await principals.get(successor.secret)));
   now += day;
-  t.equal(await principals.find(key.secret), undefined, 'a day later it has expired');
-  t.ok(await principals.find(successor.secret));
+  t.equal(await principals.get(key.secret), undefined, 'a day later it has expired');
+  t.ok(await principals.get(successor.secret));
 
   await app.pool`UPDATE api_key SET expires_at = expires_at - interval '24 hours' WHERE id = ${key.id}`;
   await announceChange(app, key.id);

@@ -159,7 +159,7 @@ async function replay({ deps, results, room }: Batch, replays: readonly Replay[]
 /** Makes the rows of items, with one hand-over to the signing threads. */
 async function signItems({ deps, call }: Batch, items: readonly CheckedItem[]): Promise<NewSubmission[]> {
   const principal = getPrincipal(call);
-  const signer = await deps.signers.find(principal.environment);
+  const signer = await deps.signers.get(principal.environment);
   const submitter = submitterOf(principal);
   const stated = items.map(({ submission }) => stateSubmission(deps, submission, submitter));
   const signed = await signer.signMany(stated.map(({ statement }) => statement));
@@ -177,7 +177,7 @@ async function storeRows(
   rows: readonly NewSubmission[],
 ): Promise<void> {
   const { deps, call, results } = batch;
-  const sequencer = await deps.sequencers.find(getPrincipal(call).environment);
+  const sequencer = await deps.sequencers.get(getPrincipal(call).environment);
   const written = await sequencer.addMany(rows);
   const replays: Replay[] = [];
   const reused: CheckedItem[] = [];

@@ -97,10 +97,10 @@ export function createAttestation(
     if (metadata.canonical.length > LARGE_METADATA) await deps.ownTurn();
     const checked = checkSubmission(deps, request, metadata);
     const { environment } = principal;
-    const signer = signers.known(environment) ?? (await signers.find(environment));
+    const signer = signers.peek(environment) ?? (await signers.get(environment));
     const submitter = submitterOf(principal);
     const stated = stateSubmission(deps, checked, submitter);
-    const sequencer = sequencers.known(environment) ?? (await sequencers.find(environment));
+    const sequencer = sequencers.peek(environment) ?? (await sequencers.get(environment));
     let signed: SignedStatement;
     const signingEnded = sequencer.announce();
     try {

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import t from 'tap';
-import { createTurns } from '../../../src/server/core/turns.js';
+import { createYieldQueue } from '../../../src/server/core/yield-queue.js';
 
 t.test('each caller has a turn of the event loop to itself, in order', async (t) => {
-  const ownTurn = createTurns();
+  const ownTurn = createYieldQueue();
   let turn = 0;
   let isOver = false;
   const counting = (async () => {
