@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { exponentialMs } from '../../protocol/backoff.js';
 import { exitCodeOf } from './alarm/alarm.js';
-import type { AlarmDesk } from './alarm/alarm-desk.js';
+import type { AlarmDispatcher } from './alarm/alarm-dispatcher.js';
 import type { Monitor, Outcome } from './monitor.js';
 import type { AuditEvents } from './output/audit-events.js';
 import type { AuditMetrics } from './output/audit-metrics.js';
@@ -12,7 +12,7 @@ import type { WatchedLog } from './watched-log.js';
 /** What rounds are run with. */
 export type FollowDeps = {
   readonly monitor: Monitor;
-  readonly desk: AlarmDesk;
+  readonly dispatcher: AlarmDispatcher;
   readonly events: AuditEvents;
   readonly metrics: AuditMetrics;
   readonly now: () => Date;
@@ -41,7 +41,7 @@ export async function followLogs(
   refresh: Refresh,
   { pollMs, keepGoing }: FollowOptions,
 ): Promise<number> {
-  const { desk, events, signal } = deps;
+  const { dispatcher, events, signal } = deps;
   const told = new Map<string, ReadonlySet<string>>();
   const logs = openWatchList(deps, refresh);
   let failures = 0;
@@ -51,19 +51,20 @@ export async function followLogs(
     for (const watched of logs.all()) outcomes.push(await auditTwice(deps, logs, watched));
     if (signal.aborted) break;
     for (const outcome of outcomes) tellTroubles(events, outcome, told);
-    if (!keepGoing && desk.open().some(({ kind }) => kind === 'split_view' || kind === 'not_intact')) break;
+    if (!keepGoing && dispatcher.open().some(({ kind }) => kind === 'split_view' || kind === 'not_intact'))
+      break;
     failures = outcomes.some(({ unreachable }) => unreachable) ? failures + 1 : 0;
     const waitMs = exponentialMs(failures, { firstMs: pollMs, maxMs: Math.max(pollMs, MAX_BACKOFF_MS) });
     await pause(waitMs, undefined, { signal }).catch(() => {});
   }
   events.stopped();
-  return exitCodeOf(desk.open());
+  return exitCodeOf(dispatcher.open());
 }
 
 /** Audits a log, and again if new trust roots may make it intact. */
 async function auditTwice(deps: FollowDeps, logs: WatchList, watched: WatchedLog): Promise<Outcome> {
   const first = await audit(deps, watched);
-  const isNew = first.alarms.some((alarm) => alarm.kind === 'not_intact' && !deps.desk.isOpen(alarm));
+  const isNew = first.alarms.some((alarm) => alarm.kind === 'not_intact' && !deps.dispatcher.isOpen(alarm));
   if (!isNew || deps.signal.aborted || !(await logs.refresh())) return settle(deps, first);
   const again = logs.all().find(({ log }) => log.key.name === watched.log.key.name);
   return settle(deps, again ? await audit(deps, again) : first);
@@ -74,12 +75,12 @@ function audit({ monitor, events }: FollowDeps, watched: WatchedLog): Promise<Ou
 }
 
 async function settle(
-  { desk, events, metrics, now, signal }: FollowDeps,
+  { dispatcher, events, metrics, now, signal }: FollowDeps,
   outcome: Outcome,
 ): Promise<Outcome> {
   if (signal.aborted) return outcome;
   metrics.observe(outcome, now());
-  await desk.take(outcome);
+  await dispatcher.take(outcome);
   if ((outcome.round?.read ?? 0) > 0) events.verified(outcome);
   return outcome;
 }

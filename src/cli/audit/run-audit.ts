@@ -4,7 +4,7 @@ import { printable } from '../../protocol/printable.js';
 import { type Cli, print, printError } from '../cli.js';
 import { errorJson, errorText } from '../output/report-error.js';
 import { exitCodeOf } from './alarm/alarm.js';
-import { createAlarmDesk } from './alarm/alarm-desk.js';
+import { createAlarmDispatcher } from './alarm/alarm-dispatcher.js';
 import { openWebhook } from './alarm/alarm-webhook.js';
 import type { AuditFlags, WatchOptions } from './audit-flags.js';
 import { auditOnce, type FollowDeps, followLogs } from './follow.js';
@@ -51,7 +51,13 @@ async function runWithState(cli: Cli, run: AuditRun, state: StateFile): Promise<
   const onFailure = (message: string) => events.trouble('webhook', message);
   const webhook = options.webhook && openWebhook({ now: cli.now, onFailure }, options.webhook);
   const stopping = new AbortController();
-  const desk = createAlarmDesk({ events, metrics, webhook, evidence: flags.evidence, now: cli.now });
+  const dispatcher = createAlarmDispatcher({
+    events,
+    metrics,
+    webhook,
+    evidence: flags.evidence,
+    now: cli.now,
+  });
   const monitor = createMonitor({
     net: { signal: stopping.signal, retryDelaysMs: RETRY_DELAYS_MS, timeoutMs: REQUEST_TIMEOUT_MS },
     now: cli.now,
@@ -60,7 +66,7 @@ async function runWithState(cli: Cli, run: AuditRun, state: StateFile): Promise<
     graceMs: follow ? Math.min(MAX_GRACE_MS, GRACE_ROUNDS * options.pollMs) : 0,
     startProgress: events.startProgress,
   });
-  const deps: FollowDeps = { monitor, desk, events, metrics, now: cli.now, signal: stopping.signal };
+  const deps: FollowDeps = { monitor, dispatcher, events, metrics, now: cli.now, signal: stopping.signal };
   const stop = (signal: NodeJS.Signals) => {
     if (stopping.signal.aborted) process.exit(signal === 'SIGINT' ? 130 : 143);
     stopping.abort();

@@ -7,9 +7,9 @@ import { isSameTree, type SeenCheckpoint } from '../checkpoint/seen-checkpoint.j
 import { keepNotes, type LogMemory } from '../state/log-memory.js';
 import type { WatchedLog } from '../watched-log.js';
 import { compareLarger, compareOlder } from './compare-sizes.js';
-import { type Course, dropOdd, type RoundDeps, report } from './course.js';
 import { createPrefixFinder } from './find-prefix.js';
 import { readLog } from './read-log.js';
+import { dropOdd, type RoundDeps, type RoundState, report } from './round-state.js';
 import { readSources, type Shown } from './shown.js';
 
 /** What a round found. `confirmed` counts the checkpoints that agree with the log's, besides that itself. */
@@ -30,38 +30,38 @@ export type Round = {
 /** Runs a round. Throws SourceError if the log itself cannot be read. */
 export async function auditRound(deps: RoundDeps, watched: WatchedLog, memory: LogMemory): Promise<Round> {
   const findPrefix = createPrefixFinder(deps.net, [watched.main, ...watched.mirrors]);
-  const course: Course = { deps, watched, memory, findPrefix, alarms: [], troubles: [], isSound: true };
+  const state: RoundState = { deps, watched, memory, findPrefix, alarms: [], troubles: [], isSound: true };
   const shown = await readSources(deps.net, watched);
   const { main, unreachable } = shown;
-  course.troubles.push(...shown.troubles);
-  for (const message of shown.problems) report(course, message);
-  const others = reportSplits(course, shown);
-  if (unreachable !== undefined && course.alarms.length === 0) throw unreachable;
+  state.troubles.push(...shown.troubles);
+  for (const message of shown.problems) report(state, message);
+  const others = reportSplits(state, shown);
+  if (unreachable !== undefined && state.alarms.length === 0) throw unreachable;
   const stopped = { main, agreeing: [], read: 0, confirmed: 0, memory };
-  if (!course.isSound || unreachable !== undefined) return conclude(course, stopped);
-  const isBehind = await compareLarger(course, main, [...ownOf(memory), ...others]);
-  if (!course.isSound || isBehind || main === undefined) return conclude(course, stopped);
+  if (!state.isSound || unreachable !== undefined) return conclude(state, stopped);
+  const isBehind = await compareLarger(state, main, [...ownOf(memory), ...others]);
+  if (!state.isSound || isBehind || main === undefined) return conclude(state, stopped);
   const start = startOf(memory, main);
-  const audit = await readLog(course, main, start, others);
-  if (audit === undefined || !course.isSound) return conclude(course, stopped);
-  reportMissed(course, main.size);
+  const audit = await readLog(state, main, start, others);
+  if (audit === undefined || !state.isSound) return conclude(state, stopped);
+  reportMissed(state, main.size);
   const agreed = await compareOlder(
-    course,
+    state,
     main,
     others.filter((other) => other.size < start.size),
   );
   const compared = audit.confirmed.filter((one) => one !== main && !memory.notes.includes(one));
-  return conclude(course, {
+  return conclude(state, {
     main,
     agreeing: others.filter((other) => isSameTree(other, main)),
     read: audit.tree.size - start.size,
     confirmed: compared.length + agreed.length,
-    memory: remember(course, main, audit.tree, [...compared, ...agreed]),
+    memory: remember(state, main, audit.tree, [...compared, ...agreed]),
   });
 }
 
 function conclude(
-  { alarms, troubles, isSound, memory: before }: Course,
+  { alarms, troubles, isSound, memory: before }: RoundState,
   rest: Omit<Round, 'alarms' | 'troubles'>,
 ): Round {
   return { ...rest, memory: isSound ? rest.memory : forget(before), alarms, troubles };
@@ -82,22 +82,22 @@ function ownOf({ tip, notes }: LogMemory): SeenCheckpoint[] {
 }
 
 /** Reports different roots of one size; returns the other checkpoints without those that contradict what is known. */
-function reportSplits(course: Course, { main, others }: Shown): SeenCheckpoint[] {
+function reportSplits(state: RoundState, { main, others }: Shown): SeenCheckpoint[] {
   const known = new Map<number, SeenCheckpoint>();
   const odd = new Set<SeenCheckpoint>();
-  for (const one of [...ownOf(course.memory), ...(main ? [main] : []), ...others]) {
+  for (const one of [...ownOf(state.memory), ...(main ? [main] : []), ...others]) {
     const same = known.get(one.size) ?? one;
     known.set(one.size, same);
     if (equalBytes(same.rootHash, one.rootHash)) continue;
     odd.add(one);
-    course.alarms.push(splitView(same, one, { odd: one }));
-    if (one === main) course.isSound = false;
+    state.alarms.push(splitView(same, one, { odd: one }));
+    if (one === main) state.isSound = false;
   }
   return dropOdd(others, odd);
 }
 
 /** Statements that an earlier audit has passed by are not looked for. */
-function reportMissed({ watched: { expected }, troubles }: Course, size: number): void {
+function reportMissed({ watched: { expected }, troubles }: RoundState, size: number): void {
   const missed = [...expected.keys()].filter((index) => index < size).length;
   if (missed === 0) return;
   troubles.push(
@@ -107,7 +107,7 @@ function reportMissed({ watched: { expected }, troubles }: Course, size: number)
 
 /** What is known after a round. The clock of a checkpoint starts when its tree is seen for the first time. */
 function remember(
-  { deps, memory }: Course,
+  { deps, memory }: RoundState,
   main: SeenCheckpoint,
   tree: AuditedTree,
   notes: readonly SeenCheckpoint[],

@@ -5,18 +5,18 @@ import { type Audit, type AuditedTree, contradiction, startAudit } from '../../.
 import { splitView } from '../alarm/alarm.js';
 import type { SeenCheckpoint } from '../checkpoint/seen-checkpoint.js';
 import { walkEntries } from './audit-walk.js';
-import { type Course, report } from './course.js';
+import { type RoundState, report } from './round-state.js';
 
 const MAX_SHOWN_PROBLEMS = 5;
 
 /** Reads the entries up to the log's checkpoint and reports what is wrong with them, or with a checkpoint. */
 export async function readLog(
-  course: Course,
+  state: RoundState,
   main: SeenCheckpoint,
   start: AuditedTree,
   others: readonly SeenCheckpoint[],
 ): Promise<Audit<SeenCheckpoint>> {
-  const { deps, watched, memory } = course;
+  const { deps, watched, memory } = state;
   const { expected, isTrustedKey } = watched;
   const known = [...(memory.tip ? [memory.tip.checkpoint] : []), ...memory.notes];
   const checkpoints = [...known, ...others, main].filter(({ size }) => size <= main.size);
@@ -33,12 +33,12 @@ export async function readLog(
     },
   );
   const isMainRight = audit.confirmed.includes(main) && broken === undefined;
-  if (!isMainRight && (await isRewritten(course, main))) return audit;
-  if (broken !== undefined) report(course, broken);
-  if (audit.problems.length > 0) report(course, summarize(audit.problems));
+  if (!isMainRight && (await isRewritten(state, main))) return audit;
+  if (broken !== undefined) report(state, broken);
+  if (audit.problems.length > 0) report(state, summarize(audit.problems));
   for (const { checkpoint, derived } of audit.contradicted) {
-    if (isMainRight && others.includes(checkpoint)) await reportOdd(course, main, checkpoint, derived);
-    else reportRoot(course, main, checkpoint, derived);
+    if (isMainRight && others.includes(checkpoint)) await reportOdd(state, main, checkpoint, derived);
+    else reportRoot(state, main, checkpoint, derived);
   }
   return audit;
 }
@@ -51,35 +51,35 @@ function summarize(problems: readonly string[]): string {
 }
 
 /** Reports that the log's checkpoint contradicts the last verified one, if its tiles prove it: history was rewritten. */
-async function isRewritten(course: Course, main: SeenCheckpoint): Promise<boolean> {
-  const tip = course.memory.tip?.checkpoint;
-  const prefix = tip && (await course.findPrefix(tip.size, main));
+async function isRewritten(state: RoundState, main: SeenCheckpoint): Promise<boolean> {
+  const tip = state.memory.tip?.checkpoint;
+  const prefix = tip && (await state.findPrefix(tip.size, main));
   if (!tip || !prefix || equalBytes(prefix.rootHash, tip.rootHash)) return false;
-  course.isSound = false;
-  course.alarms.push(splitView(tip, main, { odd: main, prefix }));
+  state.isSound = false;
+  state.alarms.push(splitView(tip, main, { odd: main, prefix }));
   return true;
 }
 
 /** Reports a checkpoint of somebody else that is not one of the log, which is intact. */
 async function reportOdd(
-  course: Course,
+  state: RoundState,
   main: SeenCheckpoint,
   odd: SeenCheckpoint,
   derived: Uint8Array,
 ): Promise<void> {
-  const prefix = await course.findPrefix(odd.size, main);
+  const prefix = await state.findPrefix(odd.size, main);
   if (prefix && equalBytes(prefix.rootHash, derived))
-    course.alarms.push(splitView(odd, main, { odd, prefix }));
-  else report(course, contradiction(odd, derived), { evidence: { first: odd, second: main } });
+    state.alarms.push(splitView(odd, main, { odd, prefix }));
+  else report(state, contradiction(odd, derived), { evidence: { first: odd, second: main } });
 }
 
 /** Reports a root that does not follow from the entries. */
 function reportRoot(
-  course: Course,
+  state: RoundState,
   main: SeenCheckpoint,
   checkpoint: SeenCheckpoint,
   derived: Uint8Array,
 ): void {
-  const first = checkpoint === main ? course.memory.tip?.checkpoint : checkpoint;
-  report(course, contradiction(checkpoint, derived), first && { evidence: { first, second: main } });
+  const first = checkpoint === main ? state.memory.tip?.checkpoint : checkpoint;
+  report(state, contradiction(checkpoint, derived), first && { evidence: { first, second: main } });
 }

@@ -1,4 +1,4 @@
-/** Takes the alarms of rounds: each is told once, for as long as it holds. */
+/** Dispatches the alarms of rounds, each once for as long as it holds. */
 
 import type { Outcome } from '../monitor.js';
 import type { AuditEvents } from '../output/audit-events.js';
@@ -8,7 +8,7 @@ import { alarmId } from './alarm.js';
 import type { AlarmWebhook } from './alarm-webhook.js';
 import { writeEvidence } from './evidence.js';
 
-type DeskDeps = {
+type DispatcherDeps = {
   readonly events: AuditEvents;
   readonly metrics: AuditMetrics;
   readonly webhook: AlarmWebhook | undefined;
@@ -17,16 +17,22 @@ type DeskDeps = {
   readonly now: () => Date;
 };
 
-/** Takes outcomes. */
-export type AlarmDesk = {
+/** Dispatches the alarms of outcomes. */
+export type AlarmDispatcher = {
   take(outcome: Outcome): Promise<void>;
   /** The alarms that hold now. */
   open(): Alarm[];
   isOpen(alarm: Alarm): boolean;
 };
 
-/** Creates the desk. */
-export function createAlarmDesk({ events, metrics, webhook, evidence, now }: DeskDeps): AlarmDesk {
+/** Creates the dispatcher. */
+export function createAlarmDispatcher({
+  events,
+  metrics,
+  webhook,
+  evidence,
+  now,
+}: DispatcherDeps): AlarmDispatcher {
   const open = new Map<string, Alarm>();
   /** The alarms whose evidence could not be written yet. */
   const unkept = new Set<string>();

@@ -1,4 +1,4 @@
-/** A round of an audit under way. */
+/** A round of an audit. */
 import type { AuditedTree } from '../../../proof/log/audit.js';
 import type { Alarm } from '../alarm/alarm.js';
 import type { SeenCheckpoint } from '../checkpoint/seen-checkpoint.js';
@@ -7,7 +7,7 @@ import type { LogMemory } from '../state/log-memory.js';
 import type { WatchedLog } from '../watched-log.js';
 import type { PrefixFinder } from './find-prefix.js';
 
-/** What a round needs besides the log. */
+/** The dependencies of a round. */
 export type RoundDeps = {
   readonly net: Net;
   readonly now: () => Date;
@@ -19,8 +19,8 @@ export type RoundDeps = {
   readonly isOverdue: (what: string) => boolean;
 };
 
-/** What a round has come to. */
-export type Course = {
+/** The state of a round. */
+export type RoundState = {
   readonly deps: RoundDeps;
   readonly watched: WatchedLog;
   readonly memory: LogMemory;
@@ -32,9 +32,9 @@ export type Course = {
 };
 
 /** Reports that the log is not intact. */
-export function report(course: Course, message: string, more: Pick<Alarm, 'evidence'> = {}): void {
-  course.isSound = false;
-  course.alarms.push({ kind: 'not_intact', origin: course.watched.log.key.name, message, ...more });
+export function report(state: RoundState, message: string, more: Pick<Alarm, 'evidence'> = {}): void {
+  state.isSound = false;
+  state.alarms.push({ kind: 'not_intact', origin: state.watched.log.key.name, message, ...more });
 }
 
 /** The checkpoints without some. */
