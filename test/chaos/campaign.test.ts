@@ -36,9 +36,9 @@ t.teardown(async () => {
 });
 
 const lines: string[] = [];
-const teller = { say: (line: string) => void lines.push(line), progress: () => {} };
+const reporter = { say: (line: string) => void lines.push(line), progress: () => {} };
 const options = { dir, minutes: 0.4, seed: 'a test', rate: 15, clients: 8, kinds: chooseKinds(KINDS) };
-const result = await runCampaign(options, teller, hooks);
+const result = await runCampaign(options, reporter, hooks);
 
 t.test('nothing is lost, doubled, forked, shown to strangers or left behind', async (t) => {
   t.comment(lines.join('\n'));

@@ -29,7 +29,7 @@ export type CampaignOptions = {
 };
 
 /** Where what happens is told: `say` a line that stays, `progress` one that the next replaces. */
-export type Teller = { say(line: string): void; progress(line: string): void };
+export type Reporter = { say(line: string): void; progress(line: string): void };
 
 /** All that came of it. */
 export type Result = {
@@ -58,11 +58,11 @@ const DESCRIPTOR_BOUND = 150;
 /** Runs it in `dir`. What was started runs on until `hooks`. */
 export async function runCampaign(
   options: CampaignOptions,
-  teller: Teller,
+  reporter: Reporter,
   hooks: ShutdownHooks,
 ): Promise<Result> {
   const chosen = options.kinds;
-  teller.progress('starting Postgres, nats-server, two authorities, two api and two worker processes');
+  reporter.progress('starting Postgres, nats-server, two authorities, two api and two worker processes');
   const scene = await openScene(options.dir, hooks, {
     withDisks: chosen.some(({ needsDisks }) => needsDisks),
     withStandby: chosen.some(({ needsStandby }) => needsStandby),
@@ -75,13 +75,13 @@ export async function runCampaign(
   const random = createRandom(options.seed);
   const creator = createCreator(scene, random.fork('creations'));
   hooks.add(async () => creator.abandon());
-  const { rounds, ...others } = await playRounds({ scene, creator, kinds, options, teller, hooks });
-  const calm = await calmDown(scene, creator, teller.progress);
+  const { rounds, ...others } = await playRounds({ scene, creator, kinds, options, reporter, hooks });
+  const calm = await calmDown(scene, creator, reporter.progress);
   const holdings = scene.processes.flatMap((each) => holdingsOf(each) ?? []);
   const bundles = await checkBundles(scene, roots, readRecord(scene.record.path).acknowledged, (done, of) =>
-    teller.progress(`${done} of ${of} bundles verified`),
+    reporter.progress(`${done} of ${of} bundles verified`),
   );
-  teller.progress('comparing the record with the log and the tables');
+  reporter.progress('comparing the record with the log and the tables');
   const evidence = await gather(scene, roots, projects);
   const { looked, problems } = check(evidence);
   const counts = {
@@ -123,11 +123,11 @@ type Playing = {
   creator: Creator;
   kinds: readonly FaultKind[];
   options: CampaignOptions;
-  teller: Teller;
+  reporter: Reporter;
   hooks: ShutdownHooks;
 };
 
-async function playRounds({ scene, creator, kinds, options, teller, hooks }: Playing) {
+async function playRounds({ scene, creator, kinds, options, reporter, hooks }: Playing) {
   const random = createRandom(options.seed);
   const { rate, clients: count } = options;
   const clients = startClients(scene, creator, { random: random.fork('clients'), rate, clients: count });
@@ -139,16 +139,16 @@ async function playRounds({ scene, creator, kinds, options, teller, hooks }: Pla
   const rounds: RoundDone[] = [];
   const begun = performance.now();
   const end = begun + options.minutes * 60_000;
-  const say = (line: string) => teller.say(`${((performance.now() - begun) / 1000).toFixed(1)} s  ${line}`);
+  const say = (line: string) => reporter.say(`${((performance.now() - begun) / 1000).toFixed(1)} s  ${line}`);
   for (const round of planRounds(random.fork('faults'), kinds)) {
     if (isOver || performance.now() >= end) break;
     const done = await playRound({ scene, creator, hooks, isOver: () => isOver, say }, round);
     rounds.push(done);
     const { acknowledged } = creator.counts;
     const left = Math.max(0, (end - performance.now()) / 60_000).toFixed(1);
-    teller.progress(`${rounds.length} rounds, ${acknowledged} acknowledged, ${left} min to go`);
+    reporter.progress(`${rounds.length} rounds, ${acknowledged} acknowledged, ${left} min to go`);
   }
-  teller.progress('the last fault is over; waiting until clients have their answers');
+  reporter.progress('the last fault is over; waiting until clients have their answers');
   await clients.stop();
   await watch.stop();
   return { rounds, ...clients.counts };

@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
-import { runCampaign, type Teller } from './campaign.js';
+import { type Reporter, runCampaign } from './campaign.js';
 import { chooseKinds, FAULT_KINDS } from './faults/faults.js';
 import { proveChecker, provenLines } from './judge/prove.js';
 import { HELP, type Options, readOptions, UsageError } from './options.js';
@@ -52,9 +52,9 @@ async function run(options: Options, hooks: ShutdownHooks): Promise<number> {
     if (options.keep || (!held && interrupted === undefined)) console.error(`kept: ${dir}`);
     else await rm(dir, { recursive: true, force: true });
   });
-  const teller = createTeller();
-  teller.say(`seed ${options.seed}`);
-  const result = await runCampaign({ ...options, kinds, dir }, teller, hooks);
+  const reporter = createReporter();
+  reporter.say(`seed ${options.seed}`);
+  const result = await runCampaign({ ...options, kinds, dir }, reporter, hooks);
   if (!options.json) console.log(reportLines(result));
   const proven = options.proveChecker ? await proveChecker(result) : [];
   if (options.json) console.log(JSON.stringify({ ...summarize(result), proven }, null, 2));
@@ -64,7 +64,7 @@ async function run(options: Options, hooks: ShutdownHooks): Promise<number> {
 }
 
 /** On a terminal, progress is a line that is written over; in a file only what stays is written. */
-function createTeller(): Teller {
+function createReporter(): Reporter {
   const { isTTY } = process.stderr;
   const clear = isTTY ? '\r\u001b[K' : '';
   return {

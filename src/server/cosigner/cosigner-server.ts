@@ -24,7 +24,7 @@ import {
 } from '../http/socket/requests.js';
 import { writeResponse } from '../http/socket/write-response.js';
 import type { Answer } from './cosigner.js';
-import { createHeldBytes } from './held-bytes.js';
+import { createUploadBudget } from './upload-budget.js';
 
 export type CosignerServerDeps = {
   addCheckpoint: (request: string) => Promise<Answer>;
@@ -104,7 +104,7 @@ export function createCosignerServer(deps: CosignerServerDeps): CosignerServer {
 
 /** Answers one request. Never rejects. */
 function createHandler(deps: CosignerServerDeps, limits: Limits): (record: RequestRecord) => Promise<void> {
-  const hold = createHeldBytes(limits.maxHeldBytes);
+  const hold = createUploadBudget(limits.maxHeldBytes);
   return async (record) => {
     try {
       send(record, await route(deps, record, hold));
@@ -121,7 +121,7 @@ function createHandler(deps: CosignerServerDeps, limits: Limits): (record: Reque
 async function route(
   deps: CosignerServerDeps,
   record: RequestRecord,
-  hold: ReturnType<typeof createHeldBytes>,
+  hold: ReturnType<typeof createUploadBudget>,
 ): Promise<Reply> {
   const { req, res } = record;
   const path = pathOf(req.url);

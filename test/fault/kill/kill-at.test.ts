@@ -22,7 +22,7 @@ async function submit(): Promise<void> {
 }
 
 /** Waits until everything is witnessed and the subscription has been told of each that was. */
-async function untilTold(): Promise<void> {
+async function untilDelivered(): Promise<void> {
   await letLeasesRunOut(pool);
   await untilWitnessed(pool);
   await until('every event has arrived', () => {
@@ -92,7 +92,7 @@ for (const [what, when, matching] of POINTS) {
     await untilGone(pool, WORKERS);
     await servers.nats.forget();
     const next = await installation.startWorker();
-    await untilTold();
+    await untilDelivered();
     await next.stop();
     await scene.assertConsistent(t, acknowledged);
   });
@@ -107,7 +107,7 @@ t.test('the next worker requests a witness again after one was killed during its
   tsa.mood = 'answers';
   tsa.release();
   const next = await installation.startWorker();
-  await untilTold();
+  await untilDelivered();
   await next.stop();
   await scene.assertConsistent(t, acknowledged);
 });

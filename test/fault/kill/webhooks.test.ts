@@ -43,7 +43,7 @@ async function submit(key: string): Promise<string> {
   return acknowledgement(creation, answer).id;
 }
 
-async function untilTold(receiver: Receiver, ids: readonly string[]): Promise<void> {
+async function untilDelivered(receiver: Receiver, ids: readonly string[]): Promise<void> {
   await until('everything is told', () => {
     const told = new Set(submissionsIn(receiver.received));
     return ids.every((id) => told.has(id));
@@ -79,7 +79,7 @@ for (const [what, when, matching, times] of POINTS) {
     await servers.nats.forget();
     await letLeasesRunOut(pool);
     const next = await installation.startWorker();
-    await untilTold(mine, [id]);
+    await untilDelivered(mine, [id]);
     await next.stop();
     const told = idsOf(mine, id);
     t.equal(told.length, times, `sent ${times} times`);
@@ -98,7 +98,7 @@ t.test('the next worker delivers the event of one killed while the endpoint proc
   await servers.nats.forget();
   await letLeasesRunOut(pool);
   const next = await installation.startWorker();
-  await untilTold(mine, [id]);
+  await untilDelivered(mine, [id]);
   await next.stop();
   const told = idsOf(mine, id);
   t.same([told.length, new Set(told).size], [2, 1]);
@@ -138,8 +138,8 @@ t.test(
     await untilWitnessed(pool);
     await letLeasesRunOut(pool);
     const [ownIds, otherIds] = [own, other].map(({ acknowledged }) => acknowledged.map(({ id }) => id));
-    await untilTold(mine, ownIds ?? []);
-    await untilTold(theirs, otherIds ?? []);
+    await untilDelivered(mine, ownIds ?? []);
+    await untilDelivered(theirs, otherIds ?? []);
     for (const worker of workers) await worker.stop();
 
     const eventOf = new Map<string, string>();

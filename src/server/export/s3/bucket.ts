@@ -27,24 +27,24 @@ export type Bucket = {
   readonly multipartBytes: number;
   readonly partBytes: number;
   /** The uploads that hold parts in memory. */
-  readonly buffered: Places;
+  readonly buffered: Semaphore;
   /** The session that signs requests; undefined if a key does that cannot expire. */
   readonly session?: Session | undefined;
 };
 
-/** A bounded number of places. */
-export type Places = {
-  /** Takes a place; false if none is free: who has a slow store must not make others wait. */
-  take(): boolean;
-  give(): void;
+/** A counting semaphore. */
+export type Semaphore = {
+  /** Acquires a permit. Returns false if none is free, so that no upload waits for a slow store. */
+  tryAcquire(): boolean;
+  release(): void;
 };
 
-/** Makes places. */
-export function createPlaces(count: number): Places {
+/** Creates a semaphore of `count` permits. */
+export function createSemaphore(count: number): Semaphore {
   let free = count;
   return {
-    take: () => free > 0 && free-- > 0,
-    give: () => {
+    tryAcquire: () => free > 0 && free-- > 0,
+    release: () => {
       free++;
     },
   };

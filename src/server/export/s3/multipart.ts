@@ -31,12 +31,13 @@ export class NotCurrent extends Error {}
 /** Uploads an object. Rejects with the SDK's error, also if the condition does not hold. */
 export async function uploadInParts(bucket: Bucket, object: ExportObject, upload: Upload): Promise<void> {
   const partBytes = Math.max(bucket.partBytes, Math.ceil(object.bytes / MAX_PARTS));
-  const isBuffered = object.fill !== undefined && partBytes === bucket.partBytes && bucket.buffered.take();
+  const isBuffered =
+    object.fill !== undefined && partBytes === bucket.partBytes && bucket.buffered.tryAcquire();
   const parts = { next: partsOfWhole(object, partBytes), isBuffered };
   try {
     await uploadParts(bucket, object, parts, { ...upload, isCurrent: async () => true });
   } finally {
-    if (isBuffered) bucket.buffered.give();
+    if (isBuffered) bucket.buffered.release();
   }
 }
 

@@ -5,7 +5,7 @@ import type { GuardOptions } from '../../net/destination.js';
 import { writeNewer } from '../compare-and-swap.js';
 import { type DestinationContext, DestinationError, type OpenDestination } from '../destination.js';
 import { probeName } from '../probe.js';
-import { type Bucket, createPlaces, limitAnswers, type Places, signBodies } from './bucket.js';
+import { type Bucket, createSemaphore, limitAnswers, type Semaphore, signBodies } from './bucket.js';
 import { networkLimits, STALL_TIMEOUT_MS } from './network.js';
 import { probeBucket } from './probe.js';
 import { openRole, type Role } from './role.js';
@@ -17,14 +17,14 @@ const DEFAULT_REGION = 'us-east-1';
 const MIB = 1024 * 1024;
 const PART_BYTES = 8 * MIB;
 /** Of all uploads of the process; each takes 16 MiB. */
-const BUFFERED = createPlaces(4);
+const BUFFERED = createSemaphore(4);
 
 /** The measures of a destination, and how the host of an `endpoint` is found and trusted. */
 export type S3Options = {
   /** Objects above it are uploaded in parts of `partBytes`, which S3 requires to be 5 MiB at least. */
   multipartBytes?: number;
   partBytes?: number;
-  buffered?: Places;
+  buffered?: Semaphore;
   stallTimeoutMs?: number;
   resolve?: GuardOptions['resolve'];
   ca?: string;

@@ -133,7 +133,7 @@ export async function writeGrowing(
   const isOlder = stored.state === 'present' && (stored.revision ?? 0) < object.revision;
   if (stored.state !== 'absent' && !isOlder) return write(await object.whole());
   if (!(await control.isCurrent())) return SUPERSEDED;
-  if (!bucket.buffered.take()) return write(await object.whole());
+  if (!bucket.buffered.tryAcquire()) return write(await object.whole());
   try {
     const upload = { ...control, condition: conditionOf(stored) };
     const result = await outcomeOf(bucket, object.name, control, uploadGrowing(bucket, object, upload));
@@ -142,7 +142,7 @@ export async function writeGrowing(
     if (error instanceof NotCurrent) return SUPERSEDED;
     throw error;
   } finally {
-    bucket.buffered.give();
+    bucket.buffered.release();
   }
   return write(await object.whole());
 }

@@ -15,8 +15,8 @@ import {
   knownPrincipal,
 } from './authenticate.js';
 import { checkItems } from './batch-items.js';
-import { assertConfinable, assertOwn, fillOwnProject } from './confine.js';
 import { readIdempotencyKey } from './new-call.js';
+import { assertOwn, assertScopable, fillOwnProject } from './project-scope.js';
 
 import { countCall, countRest, countUnrouted, isSpentWindow, type RateLimits, rateHeaders } from './rate.js';
 
@@ -60,7 +60,7 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
   const handlers = handlersByMethod(deps.services);
   const headersOf = rememberHeaders(deps.nowMs);
   const { explainError = unexplained } = deps;
-  for (const method of unaryMethods(deps.services)) assertConfinable(method, methodRules(method));
+  for (const method of unaryMethods(deps.services)) assertScopable(method, methodRules(method));
   return {
     admit(call) {
       return findMissingCredentials(deps, call) ?? admit(deps, call);

@@ -74,7 +74,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   const register = monitorWrites(options.register);
   const logKeys = await openLogKeys(config.secrets, hooks);
   const pool = await setUp(options, { register, logKeys }, hooks);
-  const workerId = await beginLife(localPool);
+  const workerId = await registerWorker(localPool);
   const { webhooks, ...sending } = openWebhooks(options);
   const { exports, ...shipping } = await openExports(options);
   const stopping = new AbortController();
@@ -162,7 +162,7 @@ async function openDatabase(
 }
 
 /** Registers this worker. @returns its id */
-async function beginLife(localPool: Pool): Promise<string> {
+async function registerWorker(localPool: Pool): Promise<string> {
   const id = ulid();
   await recordWorker(localPool, id);
   return id;

@@ -1,6 +1,6 @@
 import type { Sql } from '../database/connect.js';
+import type { ListedSubmission } from './list-row-decoder.js';
 import { unixMsOf } from './listed-batches.js';
-import type { ListedSubmission } from './listed-columns.js';
 import type { SubmissionRow } from './submissions.js';
 
 /**

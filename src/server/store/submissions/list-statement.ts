@@ -1,7 +1,7 @@
 import { SubmissionStatus } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { logsBelow, mostRows } from './list-pages.js';
+import { listedColumns, type SubmissionPosition } from './list-row-decoder.js';
 import { type KnownBatches, WITNESSED } from './listed-batches.js';
-import { listedColumns, type SubmissionPosition } from './listed-columns.js';
 
 /** A query of a project's submissions; `status` is a proto SubmissionStatus number. Times are exclusive. */
 export type SubmissionQuery = {

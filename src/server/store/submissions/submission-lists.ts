@@ -1,12 +1,12 @@
 import type { Sql } from '../database/connect.js';
-import { pageStatement, type SubmissionQuery } from './list-statement.js';
-import { createKnownBatches } from './listed-batches.js';
 import {
   type ListedColumns,
   type ListedSubmission,
   readColumns,
   type SubmissionPosition,
-} from './listed-columns.js';
+} from './list-row-decoder.js';
+import { pageStatement, type SubmissionQuery } from './list-statement.js';
+import { createKnownBatches } from './listed-batches.js';
 
 /**
  * A page of submissions. `isCut` if their metadata filled the page before its row limit. `stoppedAt` is the submission

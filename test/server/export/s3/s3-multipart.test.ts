@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import type { ExportObject } from '../../../../src/server/export/destination.js';
-import { createPlaces } from '../../../../src/server/export/s3/bucket.js';
+import { createSemaphore } from '../../../../src/server/export/s3/bucket.js';
 import { spool } from '../../../../src/server/pipeline/exports/spool.js';
 import { createSpoolBudget } from '../../../../src/server/pipeline/exports/spool-budget.js';
 import {
@@ -22,7 +22,7 @@ import { until } from '../../../support/until.js';
 
 const MIB = 1024 * 1024;
 const NAME = 'copies/exp/live/2026/01/02/btc.jsonl';
-const BUFFERED = createPlaces(1);
+const BUFFERED = createSemaphore(1);
 const SMALL_PARTS = { multipartBytes: 100_000, partBytes: 50_000, buffered: BUFFERED };
 
 /** A store that takes small parts, and a destination that sends them. */
@@ -186,15 +186,15 @@ t.test('the parts of a spooled object are its bytes', async (t) => {
     for (const revision of [1, 2]) {
       t.strictSame(await bucket.write({ ...object, revision }, writing()), { outcome: 'written' });
       t.ok(content.equals((await contentOf(object.name)) as Buffer));
-      t.equal(BUFFERED.take(), revision === 1, 'the place was given back once');
+      t.equal(BUFFERED.tryAcquire(), revision === 1, 'the place was given back once');
     }
     await t.rejects(async () => object.fill?.(Buffer.alloc(10), content.length - 5), /has become shorter/);
     return object;
   });
-  BUFFERED.give();
+  BUFFERED.release();
   await t.rejects(bucket.write({ ...spooled, revision: 3 }, writing()), /was disposed of/);
-  t.ok(BUFFERED.take(), 'an upload that fails gives it back');
-  BUFFERED.give();
+  t.ok(BUFFERED.tryAcquire(), 'an upload that fails gives it back');
+  BUFFERED.release();
 });
 
 t.test('parts are sent while the next are made, and the object is whole', async (t) => {

@@ -64,7 +64,7 @@ export function createProofTiles(pool: Pool): ProofTiles {
       const findCached = (key: string) => cache.get(key) as HalfTile | undefined;
       const tiles = createTileSet(findCached, logId, openOwn(logIndex, own));
       const prove = () =>
-        sizes.map((size) => spellProof(logIndex, size, findEdge(logId, size, tiles), tiles));
+        sizes.map((size) => serializeProof(logIndex, size, findEdge(logId, size, tiles), tiles));
       const proofs = prove();
       if (tiles.missing.size === 0) return proofs;
       await Promise.all([...tiles.missing].map(async (key) => tiles.put(key, await load(key))));
@@ -89,7 +89,7 @@ function openOwn(logIndex: number, own: string | null): readonly PlacedTile[] {
 const scratch = Buffer.alloc(MAX_PROOF_BYTES);
 
 /** A proof. Of tiles that are still to be loaded nothing is in it. */
-function spellProof(logIndex: number, size: number, edge: RightEdge | undefined, tiles: TileSet): Buffer {
+function serializeProof(logIndex: number, size: number, edge: RightEdge | undefined, tiles: TileSet): Buffer {
   let end = 0;
   for (const sibling of inclusionPath(logIndex, size)) {
     const at = findInEdge(edge, sibling, size);

@@ -13,7 +13,6 @@ import {
 } from '../../../store/submissions/sequence-submissions.js';
 import { findEarlierRequests, keyReused } from '../../idempotency.js';
 import { submissionView } from '../submissions/submission-message.js';
-import { type AnswerRoom, answerRoom, created, fitProblems, replayed } from './answer-room.js';
 import { type CheckedItem, checkItems, isSameRequest, type Repeat, splitRepeats } from './batch-checks.js';
 import { batchResponse, type ItemResult } from './batch-response.js';
 import { type CreateDeps, recordUse, windowSpent } from './create-attestation.js';
@@ -24,6 +23,7 @@ import {
   storedView,
   submitterOf,
 } from './new-submission.js';
+import { created, fitProblems, type ResponseBudget, replayed, responseBudget } from './response-budget.js';
 
 /** Dependencies of {@link batchCreateAttestations}. */
 export type BatchCreateDeps = CreateDeps & {
@@ -32,7 +32,7 @@ export type BatchCreateDeps = CreateDeps & {
 };
 
 /** A batch in progress; results by the items' places. */
-type Batch = { deps: BatchCreateDeps; call: Call; results: ItemResult[]; room: AnswerRoom };
+type Batch = { deps: BatchCreateDeps; call: Call; results: ItemResult[]; budget: ResponseBudget };
 
 /**
  * Items that are signed and written together. The next ones are queued when these are durable, so that a batch delays the
@@ -54,7 +54,7 @@ export async function batchCreateAttestations(
   call: Call,
 ): Promise<SerializedResponse<BatchCreateAttestationsResponse>> {
   const { passed, errors, bytes } = await checkItems(deps, call);
-  const batch: Batch = { deps, call, results: new Array(bytes.length), room: answerRoom(bytes) };
+  const batch: Batch = { deps, call, results: new Array(bytes.length), budget: responseBudget(bytes) };
   for (const [index, error] of errors) batch.results[index] = { error };
   const { firsts, repeats } = splitRepeats(passed);
   for (let at = 0; at < firsts.length; at += SLICE) {
@@ -65,7 +65,7 @@ export async function batchCreateAttestations(
   call.tally.due = countReads(batch, bytes);
   call.hasChanged = batch.results.some(({ outcome }) => outcome === ItemOutcome.CREATED);
   return batchResponse(
-    fitProblems(batch.room, batch.results),
+    fitProblems(batch.budget, batch.results),
     getPrincipal(call).environment,
     call.requestId,
   );
@@ -73,7 +73,7 @@ export async function batchCreateAttestations(
 
 /** Gives items under the key of an earlier one their results. */
 async function settleRepeats(batch: Batch, repeats: readonly Repeat[]): Promise<void> {
-  const { results, room } = batch;
+  const { results, budget } = batch;
   const reused: CheckedItem[] = [];
   for (const repeat of repeats) {
     const { item, first } = repeat;
@@ -81,7 +81,7 @@ async function settleRepeats(batch: Batch, repeats: readonly Repeat[]): Promise<
     const isSame = isSameRequest(repeat);
     if (result.error?.code === ErrorCode.IDEMPOTENCY_KEY_REUSED && !isSame) reused.push(item);
     else if (result.error !== undefined) results[item.index] = result;
-    else results[item.index] = isSame ? replayed(room, item, result.shown) : { error: keyReused() };
+    else results[item.index] = isSame ? replayed(budget, item, result.shown) : { error: keyReused() };
   }
   if (reused.length > 0) await orFail(batch, reused, () => settleReused(batch, reused));
 }
@@ -142,7 +142,7 @@ async function settleEarlier(batch: Batch, items: readonly CheckedItem[]): Promi
 /** An item whose submission exists. */
 type Replay = { item: CheckedItem; id: string | null };
 
-async function replay({ deps, results, room }: Batch, replays: readonly Replay[]): Promise<void> {
+async function replay({ deps, results, budget }: Batch, replays: readonly Replay[]): Promise<void> {
   for (let at = 0; at < replays.length; at += READ_TOGETHER) {
     const together = replays.slice(at, at + READ_TOGETHER);
     const rows = await Promise.all(
@@ -151,7 +151,7 @@ async function replay({ deps, results, room }: Batch, replays: readonly Replay[]
     for (const [i, { item, id }] of together.entries()) {
       const row = rows[i];
       if (row === undefined) throw new Error(`the idempotency key's submission ${id} is missing`);
-      results[item.index] = replayed(room, item, submissionView(row));
+      results[item.index] = replayed(budget, item, submissionView(row));
     }
   }
 }

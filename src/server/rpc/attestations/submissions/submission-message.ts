@@ -13,7 +13,7 @@ import { toHex } from '../../../../proof/bytes/encoding.js';
 import type { SerializedResponse } from '../../../core/call.js';
 import { compileFieldWriter, compileSplicingWriter } from '../../../json/codec.js';
 import { asFields } from '../../../json/message-codec.js';
-import type { ListedSubmission } from '../../../store/submissions/listed-columns.js';
+import type { ListedSubmission } from '../../../store/submissions/list-row-decoder.js';
 import type { SubmissionRow } from '../../../store/submissions/submissions.js';
 
 /** The columns of a submission that the API returns. Metadata is canonical JSON (RFC 8785). */

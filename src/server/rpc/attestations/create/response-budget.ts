@@ -11,26 +11,26 @@ import type { ItemResult } from './batch-response.js';
 import { departuresOf } from './new-submission.js';
 
 /**
- * Bytes that the answer to a batch has left for more than was sent. With both, the metadata of a request of 3 MiB, and what
- * else a thousand results have, it fits the 4 MiB that gRPC clients take by default.
+ * Bytes that the response to a batch may hold beyond what was sent. With these, the metadata of a request of 3 MiB, and
+ * what else a thousand results have, it fits the 4 MiB that gRPC clients accept by default.
  */
-export type AnswerRoom = {
+export type ResponseBudget = {
   /** For metadata of replayed submissions that have been corrected. */
   metadata: number;
   /** For the problems of metadata. */
   problems: number;
-  /** For departures of metadata that are accepted: what the request has left of its greatest size. */
+  /** For departures of metadata that are accepted: the maximum size of a request less its size. */
   departures: number;
 };
 
 const ROOM = 128 * 1024;
 const RETRY_SECONDS = 1;
 const MAX_SENT = getOption(BatchCreateAttestationsRequestSchema.field.items, maxBytes);
-/** What a warning has beside what it says of its departure. */
+/** Bytes of a warning beside its departure. */
 const WARNING_BYTES = 256;
 
-/** The room of an answer that has no results. `bytes`: the sizes of the request's items. */
-export function answerRoom(bytes: readonly number[]): AnswerRoom {
+/** The budget of an empty response. `bytes`: the sizes of the request's items. */
+export function responseBudget(bytes: readonly number[]): ResponseBudget {
   const sent = bytes.reduce((sum, one) => sum + one, 0);
   return { metadata: ROOM, problems: ROOM, departures: Math.max(0, MAX_SENT - sent) };
 }
@@ -40,16 +40,16 @@ export function created({ submission }: Pick<CheckedItem, 'submission'>, shown: 
   return { outcome: ItemOutcome.CREATED, shown, departures: submission.departures };
 }
 
-/** The result of an item whose submission exists: its submission, or an error if the answer has no room for it. */
+/** The result of an item whose submission exists: its submission, or an error if that exceeds the budget. */
 export function replayed(
-  room: AnswerRoom,
+  budget: ResponseBudget,
   { submission }: Pick<CheckedItem, 'submission'>,
   shown: SubmissionView,
 ): ItemResult {
   const sent = Buffer.byteLength(submission.metadata);
   const shownBytes = bytesOf(shown.metadata) + bytesOf(shown.attestedMetadata);
-  room.metadata -= Math.max(0, shownBytes - sent);
-  if (room.metadata >= 0)
+  budget.metadata -= Math.max(0, shownBytes - sent);
+  if (budget.metadata >= 0)
     return { outcome: ItemOutcome.REPLAYED, shown, departures: departuresOf(shown, submission) };
   return {
     error: unavailable(
@@ -60,16 +60,16 @@ export function replayed(
 }
 
 /**
- * Results of a batch with as many problems of metadata, and departures that are accepted, as the answer has room for; after
- * that with the first problem of each error.
+ * Cuts the results of a batch to the budget: once it is exceeded, to the first problem of an error, without accepted
+ * departures.
  */
-export function fitProblems(room: AnswerRoom, results: readonly ItemResult[]): ItemResult[] {
+export function fitProblems(budget: ResponseBudget, results: readonly ItemResult[]): ItemResult[] {
   return results.map((result) => {
-    room.problems -= problemBytes(result);
-    const fitting = room.problems >= 0 ? result : withoutProblems(result);
+    budget.problems -= problemBytes(result);
+    const fitting = budget.problems >= 0 ? result : withoutProblems(result);
     if (fitting.departures === undefined || fitting.departures.length === 0) return fitting;
-    room.departures -= jsonBytes(fitting.departures) + fitting.departures.length * WARNING_BYTES;
-    return room.departures >= 0 ? fitting : { ...fitting, departures: [] };
+    budget.departures -= jsonBytes(fitting.departures) + fitting.departures.length * WARNING_BYTES;
+    return budget.departures >= 0 ? fitting : { ...fitting, departures: [] };
   });
 }
 
@@ -77,7 +77,7 @@ function bytesOf(text: string | null): number {
   return text === null ? 0 : Buffer.byteLength(text);
 }
 
-/** Those of a submission are in its answer twice: the warning has them as well. */
+/** The bytes of a result's problems. A submission's are in the response twice: in its warning as well. */
 function problemBytes({ error, shown }: ItemResult): number {
   if (error !== undefined) return error.details.errors === undefined ? 0 : jsonBytes(error.details.errors);
   const errors = visibleErrors(shown);

@@ -16,17 +16,17 @@ type Reference = { localName: string; resource: Resource };
 
 const known = new WeakMap<DescMethodUnary, readonly Reference[]>();
 
-/** Throws if sessions of a project may call an admin RPC whose request names nothing that it could be confined by. */
-export function assertConfinable(method: DescMethodUnary, { access, session }: MethodRules): void {
+/** Throws if sessions of a project may call an admin RPC whose request has no field that names a project or a key. */
+export function assertScopable(method: DescMethodUnary, { access, session }: MethodRules): void {
   const references = referencesOf(method);
   if (access === Access.ADMIN && session === SessionAccess.PROJECT && references.length === 0) {
     throw new Error(`${method.parent.typeName}.${method.name} names nothing of a project`);
   }
 }
 
-/** Puts the session's own project into a request that names nothing, if it has a place for it. */
+/** Sets the project of a request to the session's, if it has such a field and names no resource. */
 export function fillOwnProject(call: Call, message: Message): void {
-  const projectId = confiningProject(call);
+  const projectId = projectScope(call);
   if (projectId === undefined) return;
   const references = referencesOf(call.method);
   const own = references.find(({ resource }) => resource === Resource.PROJECT);
@@ -40,7 +40,7 @@ export async function assertOwn(
   call: Call,
   message: Message,
 ): Promise<void> {
-  const projectId = confiningProject(call);
+  const projectId = projectScope(call);
   if (projectId === undefined) return;
   for (const reference of referencesOf(call.method)) {
     const id = read(message, reference);
@@ -54,8 +54,8 @@ export async function assertOwn(
   }
 }
 
-/** The project that an admin RPC is confined to. Other RPCs look up named resources among the principal's own. */
-function confiningProject({ session, rules }: Call): string | undefined {
+/** The project that an admin RPC is limited to. Other RPCs look up named resources among the principal's own. */
+function projectScope({ session, rules }: Call): string | undefined {
   return rules.access === Access.ADMIN ? session?.projectId : undefined;
 }
 

@@ -6,7 +6,7 @@ import type { NodeResponse } from '../http/socket/requests.js';
  * Bounds the bytes of all request bodies in memory, from their arrival until their responses close. Beyond `maxBytes` it
  * throws `service.unavailable`.
  */
-export function createHeldBytes(maxBytes: number): (res: NodeResponse) => HoldBytes {
+export function createUploadBudget(maxBytes: number): (res: NodeResponse) => HoldBytes {
   let all = 0;
   return (res) => {
     let held = 0;
