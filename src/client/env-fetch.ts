@@ -1,9 +1,9 @@
-/** What the environment says of connections: proxies, and authorities beside Node's. Node only. */
+/** Connections by the environment's settings: proxies, and authorities beside Node's. Node only. */
 
 /** The variables by their names. */
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** What is used of the package of that name. */
+/** The part of the package of that name that is used. */
 type Undici = Pick<typeof import('undici'), 'EnvHttpProxyAgent' | 'fetch'>;
 
 /**

@@ -99,7 +99,7 @@ function describeConnection(error: ConnectError): AttestationErrorFields {
   return { code: 'connection.unexpected_answer', message: `the answer is not the service's: ${message}` };
 }
 
-/** What undici says when a proxy makes no tunnel. */
+/** Matches undici's message when a proxy makes no tunnel. */
 const REFUSED_BY_PROXY = /^Proxy response \((\d+)\)/;
 
 /** Why fetch failed: what the network or TLS reported. */
@@ -122,7 +122,7 @@ function originOf(error: Error): Error {
 /** Codes of Node for a certificate by an authority that it does not trust. */
 const UNTRUSTED = /^(?:SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_|CERT_UNTRUSTED)/;
 
-/** What helps if fetch failed because of the server's certificate; undefined if it failed otherwise. */
+/** Advises on a failure of the server's certificate. Returns undefined for other failures of fetch. */
 export function certificateHint(error: Error): string | undefined {
   const { code = '' } = originOf(error) as NodeJS.ErrnoException;
   if (UNTRUSTED.test(code)) {

@@ -136,7 +136,7 @@ async function delayUnlessStopped(
   });
 }
 
-/** Of a rate limit, the next call has as many items as this one got through: those beyond count as reads. */
+/** After a rate limit the next call has as many items as this one had accepted: rejected ones count as reads. */
 function nextCount(most: number, results: readonly Outcome[]): number {
   const passed = results.filter(({ error }) => error?.code !== RATE_LIMITED).length;
   return passed === 0 || passed === results.length ? most : passed;

@@ -9,7 +9,7 @@ import type { AuditMetrics } from './output/audit-metrics.js';
 import { openWatchList, type Refresh, type WatchList } from './watch-list.js';
 import type { WatchedLog } from './watched-log.js';
 
-/** What rounds are run with. */
+/** The dependencies of rounds. */
 export type FollowDeps = {
   readonly monitor: Monitor;
   readonly dispatcher: AlarmDispatcher;

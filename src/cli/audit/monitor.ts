@@ -10,13 +10,13 @@ import { recall, type StateFile } from './state/audit-state.js';
 import { keepNotes, type LogMemory } from './state/log-memory.js';
 import type { Demands, WatchedLog } from './watched-log.js';
 
-/** What a round has come to: a {@link Round}, unless the log could not be read. */
+/** The outcome of a round: a {@link Round}, unless the log could not be read. */
 export type Outcome = {
   readonly watched: WatchedLog;
   readonly round: Round | undefined;
   /** Why the log could not be read. */
   readonly unreachable: SourceError | undefined;
-  /** Those of the round, and those about age and witnesses. */
+  /** The alarms of the round, and those about age and witnesses. */
   readonly alarms: readonly Alarm[];
   /** Number of entries that are verified. */
   readonly verifiedSize: number;

@@ -15,7 +15,7 @@ import { formatOutcomes, outcomesJson } from './output/audit-report.js';
 import { forgetfulState, openStateFile, type StateFile } from './state/audit-state.js';
 import type { Refresh } from './watch-list.js';
 
-/** What to audit, and how. */
+/** The options of an audit. */
 type AuditRun = {
   readonly flags: AuditFlags;
   readonly options: WatchOptions;

@@ -70,7 +70,7 @@ function cosignersOf({ trust, options: { policy } }: Compared, { key }: TrustedL
   return [...trust.cosigners, ...added];
 }
 
-/** What is of another log would pass unchecked. */
+/** Rejects bundles of other logs, which would pass unchecked. */
 function assertSelected(origins: readonly string[], { notes, statements }: Compared): void {
   for (const { note, from } of notes) {
     const [origin = ''] = note.split('\n', 1);

@@ -38,7 +38,7 @@ export function exportText(one: Export): string {
   return lines.join('\n');
 }
 
-/** What it ships: `submissions with schema purl, gzip, from the beginning`. */
+/** Describes the content of an export: `submissions with schema purl, gzip, from the beginning`. */
 function contentOf({ filter, start, compression }: Export): string {
   const what =
     filter === undefined ? 'all submissions' : `submissions with schema ${printable(filter.schema)}`;

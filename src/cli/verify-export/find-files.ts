@@ -14,7 +14,7 @@ export type ExportFolder = {
   readonly name: string;
   readonly manifest: ExportFile | undefined;
   readonly objects: readonly ExportFile[];
-  /** What cannot be read, or is not followed. */
+  /** Paths that cannot be read, or are not followed. */
   readonly problems: readonly ExportProblem[];
 };
 

@@ -1,4 +1,4 @@
-/** What the verification of an export has found so far. */
+/** The running totals of the verification of an export. */
 import type { CoveredLog } from '../../proof/export/coverage.js';
 import type { ManifestFields } from '../../proof/export/manifest-fields.js';
 import type { LineVerification } from '../../proof/export/verify-line.js';

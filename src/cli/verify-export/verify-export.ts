@@ -11,7 +11,7 @@ import { addProblem, addUncovered, createTally, type Tally } from './tally.js';
 import { checkFolder, openManifest } from './verify-manifests.js';
 import { type ObjectDeps, verifyObject } from './verify-object.js';
 
-/** What to verify against, and who hears of the progress, in bytes read. */
+/** The trust to verify against, and a callback of progress, in bytes read. */
 type ExportOptions = {
   readonly lines: LineOptions;
   readonly manifests: ManifestOptions;

@@ -7,7 +7,7 @@ import { readInputFile } from '../input/input-file.js';
 import type { ExportFile, ExportFolder } from './find-files.js';
 import { addProblem, type Tally } from './tally.js';
 
-/** What a folder's place in an export looks like, from its last part to its first. */
+/** The patterns of a folder's path in an export, from its last part to its first. */
 const PLACE = [/^\d\d$/, /^\d\d$/, /^\d{4}$/, /^(?:live|test)$/, /^exp_[0-7][0-9A-HJKMNP-TV-Z]{25}$/];
 
 /** Reads and verifies a manifest. Returns its fields if it is verified, or else adds the problem. */

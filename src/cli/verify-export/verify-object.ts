@@ -13,7 +13,7 @@ import type { ExportFile } from './find-files.js';
 import { type ObjectReader, openObject } from './read-lines.js';
 import { addLine, addProblem, type ExportProblem, type Tally } from './tally.js';
 
-/** What objects are verified with. `onBytes` hears of every piece that is read. */
+/** The dependencies of verifying objects. `onBytes` is called with the length of each piece that is read. */
 export type ObjectDeps = {
   readonly verifyLine: LineVerifier;
   readonly tally: Tally;
@@ -87,7 +87,7 @@ async function verifyLines(
   }
 }
 
-/** What is wrong with an object whose bytes cannot be read, or cannot be inflated. */
+/** Returns the problem of an object whose bytes cannot be read, or cannot be inflated. */
 function unreadable(file: string, error: NodeJS.ErrnoException): ExportProblem {
   return error.code?.startsWith('Z_')
     ? { file, reason: `it is not a whole gzip file: ${error.message}`, verdict: 'not_verified' }

@@ -54,7 +54,7 @@ export const DATE: OptionCheck = {
 /** Bytes. */
 export const BYTES: OptionCheck = { isRight: isAttached, expected: 'a Uint8Array whose bytes are there' };
 
-/** What aborts a call; of any implementation. */
+/** An AbortSignal of any implementation. */
 export const SIGNAL: OptionCheck = {
   isRight: (value) =>
     typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value,

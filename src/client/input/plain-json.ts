@@ -112,7 +112,7 @@ function remedyFor(value: object): string {
   return 'give a plain object';
 }
 
-/** What a value is, in words. */
+/** Names the type of a value. */
 export function kindOf(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   if (typeof value === 'bigint') return 'a BigInt';

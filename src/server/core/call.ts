@@ -44,9 +44,9 @@ export type Call = {
   readonly responseHeaders: Map<string, string>;
 };
 
-/** What a call counts as in rate limits. */
+/** The count of a call in rate limits. */
 type Tally = {
-  /** What the windows have room for: any call, or only replays of earlier requests. */
+  /** What the windows still admit: any call, or only replays of earlier requests. */
   room: 'any' | 'replays';
   /** The reads that were counted when the call was admitted. */
   taken: number;

@@ -17,7 +17,7 @@ export class ApiError extends Error {
     readonly headers: Readonly<Record<string, string>> = {},
     options?: ErrorOptions,
   ) {
-    // Of what callers see no stack is logged, and making one takes a fifth of the CPU of a refused request.
+    // The stack is never logged, and making one takes a fifth of the CPU of a rejected request.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(message, options);

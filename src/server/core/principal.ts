@@ -29,5 +29,5 @@ export type Principal = {
   ceiling?: Ceiling;
 };
 
-/** What the API keys of a project may do together. */
+/** The limits that a project's API keys share. */
 export type Ceiling = { submissionWindows: readonly RateWindow[]; readWindow: RateWindow };

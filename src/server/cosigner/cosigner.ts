@@ -57,7 +57,7 @@ export function createCosigner(deps: CosignerDeps): (request: string) => Promise
   };
 }
 
-/** What needs no history: form, origin, signature, sizes. */
+/** Checks that need no history: form, origin, signature, sizes. */
 async function readSubmission(
   { logs, cosigners }: CosignerDeps,
   request: string,

@@ -79,7 +79,7 @@ export async function startServerProcess(
   };
 }
 
-/** Also asks the server to stop when this process ends without having stopped it, as far as an exit hook may. */
+/** Watches the exit. Also sends SIGINT to the server if this process exits without having stopped it. */
 function watchExit(child: ChildProcess): Promise<Pick<ServerExit, 'code' | 'signal'>> {
   const askToStop = () => void child.kill('SIGINT');
   process.once('exit', askToStop);

@@ -37,7 +37,7 @@ export type GrowingObject = Pick<ExportObject, 'name' | 'contentType' | 'revisio
 };
 
 /**
- * What became of a write: `written` if the object is now there with this revision, by this write or an earlier one;
+ * The outcome of a write: `written` if the object is now there with this revision, by this write or an earlier one;
  * `superseded` if the destination holds another object of the same or a later `revision`, or the writer is not current.
  */
 export type WriteOutcome = { outcome: 'written' } | { outcome: 'superseded'; revision: number | undefined };

@@ -4,7 +4,7 @@ import { decryptSecret } from '../keys/encryption.js';
 import type { KeyRing } from '../keys/key-ring.js';
 import { DestinationError } from './destination.js';
 
-/** What a stored export's destination is read from: `secrets` are the encrypted ones. */
+/** The stored columns of an export's destination; `secrets` is encrypted. */
 export type StoredDestination = { id: string; destination: object; secrets: Uint8Array };
 
 /**

@@ -99,7 +99,7 @@ function takeFrom(lease: Lease, principal: Principal, count: number): RateState 
   return stateAfter(principal, lease);
 }
 
-/** As many reads as a window of the key and its project has at most, and at least one. */
+/** Bounds a number of reads by the windows of the key and its project, and by 1 from below. */
 function boundByLimit({ readWindow, ceiling }: Principal, count: number): number {
   return Math.max(1, Math.min(count, readWindow.limit, ceiling?.readWindow.limit ?? count));
 }

@@ -40,7 +40,7 @@ export type SequencerDeps = {
   guardCommit: <T>(call: () => Promise<T>) => Promise<T>;
 };
 
-/** What guards a log against a database that lost its rows. */
+/** Guards a log against a database that lost its rows. */
 type WriteGuard = {
   /** Runs before each call. Throws if the log must not be written, for example after a failover that lost rows. */
   assertWritable: (pool: Pool, logId: number) => Promise<void>;

@@ -7,7 +7,7 @@ import { type StandbyWatch, watchStandby } from '../store/database/standby-watch
 const LOCAL_CONNECTIONS = 4;
 const LOCAL_TIMEOUT_MS = 3_000;
 
-/** What the roles of a process share of a database that may have a synchronous standby. */
+/** The watch of a synchronous standby, shared by the roles of a process. */
 export type Standby = {
   standby: StandbyWatch;
   /** Runs transactions: that of the watch. */

@@ -83,7 +83,7 @@ export async function startEmbedded(
   };
 }
 
-/** Those of the worker, of the API processes and of one more while they are replaced, and some for tools. */
+/** Connections of the worker, of the API processes and of one more while they are replaced, and some for tools. */
 function countConnections({ poolSize, apiProcesses }: UpConfig): number {
   const used = poolSize + (poolSize + API_CONNECTIONS) * (apiProcesses + 1);
   return Math.max(MIN_CONNECTIONS, used + TOOL_CONNECTIONS);

@@ -11,7 +11,7 @@ export type Claim = {
   retentionMs: number;
 };
 
-/** What a transaction did: its effect, or the refusal for the caller, after which nothing is changed. */
+/** The result of a transaction: its effect, or the error for the caller, after which it is rolled back. */
 export type Decision<T> = { effect: T } | { refusal: Error };
 
 /** The result of a claim: what was decided, the resource of an earlier request, or neither. */

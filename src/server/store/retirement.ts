@@ -9,7 +9,7 @@ const IN_FLIGHT = '5 minutes';
 /** How long a replaced key stays trusted after everything that it has signed was witnessed. */
 const OVERLAP = '1 hour';
 
-/** What keeps a replaced key trusted: the oldest submission of a log that no witness has dated yet. */
+/** The oldest submission of a log that no witness has dated yet: a replaced key stays trusted until then. */
 type UndatedLog = { origin: string; logIndex: number; since: Date };
 
 /**

@@ -6,7 +6,7 @@ import { boundedRequest } from '../../../server/witness/bounded-request.js';
 /** Where alarms go. `key` signs them; none of them is signed without. */
 export type WebhookTarget = { readonly url: string; readonly key: Uint8Array | undefined };
 
-/** What is sent. `id` is the same each time that the alarm is sent, so that receivers can drop duplicates. */
+/** The webhook's body. `id` is the same on every attempt, so that receivers can drop duplicates. */
 type WebhookEvent = {
   readonly id: string;
   readonly type: string;

@@ -1,4 +1,4 @@
-/** What an audit raises an alarm about. */
+/** The alarms of an audit. */
 import { toHex, utf8 } from '../../../proof/bytes/encoding.js';
 import { sha256 } from '../../../proof/bytes/primitives.js';
 import type { ProvenPrefix } from '../../../proof/log/prefix.js';
@@ -28,7 +28,7 @@ export type Alarm = {
   readonly origin: string;
   readonly message: string;
   readonly evidence?: Evidence;
-  /** What identifies the alarm, if it is less than the message. */
+  /** The identity of the alarm; the message by default. */
   readonly subject?: string;
 };
 

@@ -21,7 +21,7 @@ export type SeenCheckpoint = SignedCheckpoint & {
   readonly envelope: string;
   readonly from: string;
   readonly isSigned: boolean;
-  /** What the log's second signature is; undefined if the trust roots have no key for it. */
+  /** The state of the log's second signature; undefined if the trust roots have no key for it. */
   readonly mlDsa: 'valid' | 'absent' | 'wrong' | undefined;
   readonly cosigned: readonly Cosigned[];
   /** The log, if its second signature does not verify, and known witnesses whose cosignatures do not. */

@@ -1,4 +1,4 @@
-/** What an audit prints while it runs: text on standard error for people, or an object a line on standard output. */
+/** The output of an audit: text on standard error for people, or an object a line on standard output. */
 
 import { printable } from '../../../protocol/printable.js';
 import { type Cli, print, printError } from '../../cli.js';

@@ -12,7 +12,7 @@ import { readLog } from './read-log.js';
 import { dropOdd, type RoundDeps, type RoundState, report } from './round-state.js';
 import { readSources, type Shown } from './shown.js';
 
-/** What a round found. `confirmed` counts the checkpoints that agree with the log's, besides that itself. */
+/** The result of a round. `confirmed` counts the other checkpoints that agree with the log's. */
 export type Round = {
   /** The checkpoint that the log shows now, if any. */
   readonly main: SeenCheckpoint | undefined;
@@ -21,9 +21,9 @@ export type Round = {
   readonly read: number;
   readonly confirmed: number;
   readonly alarms: readonly Alarm[];
-  /** What could not be compared, and why. */
+  /** The comparisons that could not be made, with reasons. */
   readonly troubles: readonly string[];
-  /** What is known now; that of before if the log is not intact. */
+  /** The memory after the round; the one before it if the log is not intact. */
   readonly memory: LogMemory;
 };
 
@@ -105,7 +105,7 @@ function reportMissed({ watched: { expected }, troubles }: RoundState, size: num
   );
 }
 
-/** What is known after a round. The clock of a checkpoint starts when its tree is seen for the first time. */
+/** Returns the memory after a round. A checkpoint's age counts from when its tree was first seen. */
 function remember(
   { deps, memory }: RoundState,
   main: SeenCheckpoint,

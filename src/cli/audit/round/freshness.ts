@@ -3,7 +3,7 @@ import type { Alarm } from '../alarm/alarm.js';
 import type { SeenCheckpoint } from '../checkpoint/seen-checkpoint.js';
 import type { Demands } from '../watched-log.js';
 
-/** What is known of the newest verified checkpoint. */
+/** The newest verified checkpoint. */
 type Newest = {
   readonly origin: string;
   /** All checkpoints of the newest tree; none if the log is empty or was never reached. */

@@ -1,4 +1,4 @@
-/** What a log, its mirrors and its witnesses show now. */
+/** Reads the checkpoints that a log, its mirrors and its witnesses show now. */
 import { fromUtf8 } from '../../../proof/bytes/encoding.js';
 import { FormatError } from '../../../proof/bytes/format-error.js';
 import type { SourcedNote } from '../checkpoint/audit-checkpoints.js';
@@ -12,9 +12,9 @@ export type Shown = {
   readonly main: SeenCheckpoint | undefined;
   /** Why the log could not be asked. */
   readonly unreachable: SourceError | undefined;
-  /** Those of mirrors and witnesses, of bundles and batches. */
+  /** The checkpoints of mirrors and witnesses, of bundles and batches. */
   readonly others: readonly SeenCheckpoint[];
-  /** What is wrong with the log's own checkpoint, or one of a bundle or batch. */
+  /** The problems of the log's own checkpoint, or of one of a bundle or batch. */
   readonly problems: readonly string[];
   /** Why a mirror or witness could not be compared. */
   readonly troubles: readonly string[];

@@ -76,7 +76,7 @@ export async function openStateFile(file: string): Promise<StateFile> {
   };
 }
 
-/** What is known of a log. Throws UsageError if the state is damaged. */
+/** Reads the memory of a log. Throws UsageError if the state is damaged. */
 export async function recall(state: AuditState, signers: Signers): Promise<LogMemory> {
   const stored = state.get(signers.log.key.name) ?? {};
   try {

@@ -1,4 +1,4 @@
-/** What an audit remembers of a log. */
+/** The memory of an audit: what it has verified of a log. */
 import type { AuditedTree } from '../../../proof/log/audit.js';
 import { isSameTree, type SeenCheckpoint } from '../checkpoint/seen-checkpoint.js';
 

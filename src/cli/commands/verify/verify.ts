@@ -32,7 +32,7 @@ type Flags = BitcoinFlags & {
   json?: boolean;
 };
 
-/** As many as a bundle may have. */
+/** The maximum of a bundle. */
 const MAX_WITNESSES = 64;
 const MAX_RECEIPT_BYTES = 1024 * 1024;
 const PROJECT_ID = /^prj_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;

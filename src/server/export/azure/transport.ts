@@ -18,7 +18,7 @@ export function createTransport(http: HttpClient): IHttpClient {
       const signal = signalOf(request);
       const answer = await http.send({ method, url, headers, body: bodyOf(request), signal });
       if (answer.status < 200 || answer.status >= 300) throw new AzureFailure(answer);
-      // Nothing that exports ask for is in a body.
+      // No response that exports read has a body.
       return {
         request,
         status: answer.status,

@@ -17,7 +17,7 @@ export type OperatorCredentials = {
   getRequestHeaders(): Promise<Readonly<Record<string, string>>>;
 };
 
-/** Who requests are made as. */
+/** The identity that makes requests. */
 export type Identity = {
   /** The headers of a request. Rejects with `DestinationError`. */
   authorise(signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
@@ -25,7 +25,7 @@ export type Identity = {
   forget(): void;
 };
 
-/** Nobody, for emulators. */
+/** Anonymous access, for emulators. */
 export const ANONYMOUS: Identity = { authorise: async () => ({}), forget: () => {} };
 
 /**

@@ -153,7 +153,7 @@ function killGroup(child: Child): void {
   try {
     process.kill(-child.pid, 'SIGKILL');
   } catch {
-    // It has ended, and is about to be closed.
+    // The process has exited; its streams are about to close.
   }
 }
 

@@ -81,7 +81,7 @@ async function fetchHead(
   if (head === undefined || head === known.head) return head;
   const isFirst = known.head === undefined;
   known.head = await fetchBranch(runner, ref, signal);
-  // What one fetch brings would be there again.
+  // Another fetch would bring the same objects again.
   if (isFirst) known.maxBytes = (await measureDirectory(pathOf(runner))) + runner.limits.maxRepositoryBytes;
   return known.head;
 }

@@ -1,10 +1,10 @@
-/** What the errors of the SDK, the store and the network mean for the owner of a bucket. */
+/** Explains errors of the SDK, the store and the network to the owner of a bucket. */
 import { firstError } from '../../../protocol/first-error.js';
 import { readRetryAfter } from '../../net/retry-after.js';
 import { DestinationError } from '../destination.js';
 import { oneLine, predicateOf } from '../failure-text.js';
 
-/** Of the store's message. */
+/** Maximum length of the store's message. */
 const MAX_TEXT = 300;
 const MAX_LINE = 500;
 const SDK_HINT = '\n  Deserialization error';
@@ -12,7 +12,7 @@ const SDK_HINT = '\n  Deserialization error';
 /** The failed request: its IAM action (`s3:PutObject`) and its resource (`bucket/key`). */
 export type Operation = { action: string; resource: string };
 
-/** What the errors of the SDK and of Node have in common; an error of a store may have any value in any of them. */
+/** The common fields of errors of the SDK and of Node. A store's error may have any value in any of them. */
 type Failure = {
   name: string;
   code: string;

@@ -161,7 +161,7 @@ async function abortLeftovers(bucket: Bucket, name: string, signal: AbortSignal)
   }
 }
 
-/** Aborts an upload whatever has been aborted already. What it fails to abort, the next upload finds. */
+/** Aborts the upload even after the caller's signal has aborted. If that fails, the next upload finds it. */
 async function abortUpload(bucket: Bucket, target: Target): Promise<void> {
   const command = new bucket.sdk.AbortMultipartUploadCommand(target);
   const abortSignal = AbortSignal.timeout(ABORT_TIMEOUT_MS);

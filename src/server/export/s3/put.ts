@@ -9,7 +9,7 @@ export type Condition = { IfMatch: string } | { IfNoneMatch: '*' };
 /** How a conditional upload is bounded. */
 export type Upload = { condition: Condition; signal: AbortSignal };
 
-/** What is known of an object before it is whole. */
+/** The metadata of an object that is not yet whole. */
 export type Described = Pick<ExportObject, 'name' | 'contentType' | 'revision'> &
   Partial<Pick<ExportObject, 'sha256'>>;
 

@@ -9,7 +9,7 @@ import { createSink } from './spool-sink.js';
 
 /** Chunks that gzip makes: fewer, larger ones take less CPU. */
 const CHUNK_BYTES = 256 * 1024;
-/** What is hashed in one turn of the event loop. */
+/** Bytes that are hashed in one turn of the event loop. */
 const HASHED_BYTES = 256 * 1024;
 /** Level 1 compresses proofs, which repeat each other, to a fifth at a third of the CPU of level 6. */
 const GZIP_LEVEL = 1;

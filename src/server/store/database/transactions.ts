@@ -19,7 +19,7 @@ type Transactions = {
   use(): { inUse: number; waiting: number };
 };
 
-/** What a connection reports: its loss, and a cancelled wait for the synchronous standby. */
+/** The reports of a connection: its loss, and a cancelled wait for the synchronous standby. */
 type Reports = { onLost: () => void; onUnconfirmed: () => void };
 
 /**

@@ -26,7 +26,7 @@ export async function hasExportChanges(sql: Sql): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** What marking changes made due, and whether more may wait to be marked. */
+/** The exports that became due by marking changes, and whether unmarked changes may be left. */
 type Marked = { due: DueExport[]; isMore: boolean };
 
 /**

@@ -42,7 +42,7 @@ export async function readLeafHashes(
   return Array.from({ length: end - first }, (_, i) => joined.subarray(i * 32, i * 32 + 32));
 }
 
-/** What a leaf's record is made of. The schema is the attested one, not that of a later correction. */
+/** The fields of a leaf's record. The schema is the attested one, not that of a later correction. */
 export type LeafRow = {
   id: string;
   projectId: string;

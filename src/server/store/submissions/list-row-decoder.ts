@@ -43,7 +43,7 @@ const BATCH_OF = `
   WHERE b.log_id = s.log_id AND b.tree_size > s.log_index ORDER BY b.tree_size LIMIT 1`;
 
 /**
- * What submissions `s` are shown with, a text for each column: 109 µs of Postgres where a line for each row takes 142.
+ * The columns of listed submissions `s`, a text for each column: 109 µs of Postgres where a line for each row takes 142.
  * Times and hashes are joined and then written as hex. JSON as it is stored has no line break and no tab, and
  * the other values have no space. Metadata is left out where `fits` is false. Reads only batches that are missing
  * from the cache, each behind its submission's place: with a mark for each cached one, a page takes 186 µs in place of 152.

@@ -27,7 +27,7 @@ const MAX_CANDIDATES = 10_000;
 
 /** A parameter of a statement. */
 type Parameter = string | number | Date | Uint8Array | readonly number[] | null;
-/** What the parameters of a page's statement are taken from. */
+/** The sources of the parameters of a page's statement. */
 type Wanted = { query: SubmissionQuery; positions: Positions; known: KnownBatches };
 /** The logs of the rest of a list, and its end in each. */
 type Positions = ReturnType<typeof logsBelow>;
@@ -212,7 +212,7 @@ function stretches(query: SubmissionQuery, bind: Bind): string {
   if (status === undefined)
     return `time_stretches(l.log_id, ${bindAfter(bind)}, ${bindBefore(bind)}, l.end_index)`;
   const ofStatus = `${bind((wanted) => wanted.query.status ?? null)}::smallint`;
-  // What is queued may be in no batch.
+  // A queued submission may be in no batch.
   if (!hasTimes(query) && status !== SubmissionStatus.QUEUED)
     return `status_stretches(l.log_id, ${ofStatus}, l.end_index)`;
   return `leaf_stretches(l.log_id, ${ofStatus}, ${bindAfter(bind)}, ${bindBefore(bind)}, l.end_index)`;

@@ -23,9 +23,9 @@ export type KnownBatches = {
   forget(logId: number): void;
 };
 
-/** Of the proto's SubmissionStatus and BatchStatus alike. */
+/** The number of SubmissionStatus and BatchStatus alike. */
 export const WITNESSED = BatchStatus.WITNESSED;
-/** Those of some hours, of a log that has one each second: 200 bytes each. A log that has more starts anew. */
+/** Batches that are cached of a log, 200 bytes each: hours of one a second. A log that has more starts anew. */
 const MAX_KNOWN = 20_000;
 
 /** Knows none at first. */

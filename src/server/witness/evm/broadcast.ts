@@ -11,7 +11,7 @@ import { JsonRpcError } from './json-rpc.js';
 type Broadcast = 'sent' | 'outbid' | 'too_cheap' | 'no_funds';
 
 /**
- * What nodes say (geth, Erigon, Nethermind, Besu, Reth, Anvil), in the order in which they are tried; JSON-RPC has no
+ * The messages of nodes (geth, Erigon, Nethermind, Besu, Reth, Anvil), in the order in which they are tried; JSON-RPC has no
  * codes for it. The test has a table of the texts and where they are from.
  */
 const SAYINGS: readonly (readonly [RegExp, Broadcast])[] = [
