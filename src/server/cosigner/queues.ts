@@ -1,4 +1,6 @@
-/** Work that is done one at a time for each key, in the order of the calls. */
+import { createSerialQueue, type SerialQueue } from '../core/serial-queue.js';
+
+/** Serial queues by key. */
 type Queues = {
   /** Returns the result of `work`, or undefined without calling it if too many wait for the same key. */
   run<T>(key: string, work: () => Promise<T>): Promise<T | undefined>;
@@ -6,19 +8,17 @@ type Queues = {
 
 const MAX_WAITING = 64;
 
-/** Makes empty queues. */
+/** Creates empty queues. */
 export function createQueues(): Queues {
-  const queues = new Map<string, { last: Promise<unknown>; waiting: number }>();
+  const queues = new Map<string, { enqueue: SerialQueue; waiting: number }>();
   return {
     async run(key, work) {
-      const queue = queues.get(key) ?? { last: Promise.resolve(), waiting: 0 };
+      const queue = queues.get(key) ?? { enqueue: createSerialQueue(), waiting: 0 };
       if (queue.waiting >= MAX_WAITING) return undefined;
       queues.set(key, queue);
       queue.waiting += 1;
-      const result = queue.last.then(work);
-      queue.last = result.catch(() => undefined);
       try {
-        return await result;
+        return await queue.enqueue(work);
       } finally {
         queue.waiting -= 1;
         if (queue.waiting === 0) queues.delete(key);

@@ -1,4 +1,5 @@
 /** Exports to a branch of a git repository, by the machine's programs `git` and `ssh`. */
+import { createSerialQueue } from '../../core/serial-queue.js';
 import { type DestinationContext, DestinationError, type OpenDestination } from '../destination.js';
 import { openAccess } from './access.js';
 import { DEFAULT_PATH } from './environment.js';
@@ -79,17 +80,13 @@ function makeDestination(
   directory: PrivateDirectory,
 ): OpenDestination {
   const closing = new AbortController();
-  let last: Promise<unknown> = Promise.resolve();
+  const queue = createSerialQueue();
   const enqueue = <T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>): Promise<T> => {
     const either = AbortSignal.any([signal, closing.signal]);
-    const result = last
-      .then(() => call(either))
-      .catch((error: Error) => {
-        if (!either.aborted || error instanceof DestinationError) throw error;
-        throw new DestinationError('the write was aborted', { cause: error });
-      });
-    last = result.catch(() => {});
-    return result;
+    return queue(() => call(either)).catch((error: Error) => {
+      if (!either.aborted || error instanceof DestinationError) throw error;
+      throw new DestinationError('the write was aborted', { cause: error });
+    });
   };
   const probePath = [destination.prefix, exportId, 'probe'].filter(Boolean).join('/');
   return {
@@ -98,7 +95,7 @@ function makeDestination(
     probe: (signal) => enqueue(signal, (either) => writeProbe(target, probePath, either)),
     close: async () => {
       closing.abort();
-      await last;
+      await queue(async () => {});
       await directory.remove();
     },
   };

@@ -2,6 +2,7 @@
 import { createHash, hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { createSerialQueue } from '../../core/serial-queue.js';
 import { DestinationError, type ExportObject, type GrowingObject } from '../destination.js';
 import { SourceError } from './error.js';
 
@@ -39,13 +40,11 @@ export function partsOfWhole(object: ExportObject, partBytes: number): PartSourc
 /** The parts of an object that is still being made. Each needs a buffer, of one part. */
 export function partsOfGrowing(object: Pick<GrowingObject, 'next'>): PartSource {
   let parts = 0;
-  let turn: Promise<unknown> = Promise.resolve();
+  const queue = createSerialQueue();
   return async (buffer) => {
     if (buffer === undefined) throw new Error('a part that is still being made has no buffer');
     const number = ++parts;
-    const filling = turn.then(() => object.next(buffer));
-    turn = filling.catch(() => {});
-    const { bytes, sha256 } = await filling.catch(failedSource);
+    const { bytes, sha256 } = await queue(() => object.next(buffer)).catch(failedSource);
     if (bytes === 0) return undefined;
     if (number > MAX_PARTS)
       throw new DestinationError('the object is too large for the store; use compression');

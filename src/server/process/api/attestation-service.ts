@@ -3,7 +3,7 @@ import type { Config } from '../../../config/config.js';
 import type { Lookup } from '../../core/lookup.js';
 import type { Principal } from '../../core/principal.js';
 import { createRandomSource } from '../../core/random.js';
-import { createYieldQueue } from '../../core/yield-queue.js';
+import { createYieldQueue } from '../../core/serial-queue.js';
 import type { ServiceEntry } from '../../http/services.js';
 import type { HeldLogKeys } from '../../keys/log-key.js';
 import type { LogCache } from '../../logs/log-cache.js';

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import t from 'tap';
-import { createYieldQueue } from '../../../src/server/core/yield-queue.js';
+import { createYieldQueue } from '../../../src/server/core/serial-queue.js';
 
 t.test('each caller has a turn of the event loop to itself, in order', async (t) => {
   const ownTurn = createYieldQueue();
