@@ -135,12 +135,9 @@ async function callEach(t: Test, call: (sql: Pool) => Promise<Read[]>, most = MO
 }
 
 for (const [keys, analyzed] of [
-  [0, false],
   [0, true],
-  [200, true],
   [200, false],
-  [1_000_000, false],
-  [1_000_000, true],
+  [100_000, true],
 ] as const) {
   t.test(`creations read their own keys, of ${keys}, analysed: ${analyzed}`, async (t) => {
     const [known] = await old<{ count: number }[]>`SELECT count(*) FROM idempotency_key`;
@@ -161,7 +158,7 @@ async function seal(sql: Pool): Promise<Read[]> {
   );
 }
 
-for (const leaves of [0, 200, 300_000]) {
+for (const leaves of [0, 100_000]) {
   t.test(`a batch reads its own leaves, of ${leaves} more`, async (t) => {
     await old`
       WITH leaves AS (
@@ -195,7 +192,7 @@ async function claim(sql: Pool): Promise<Read[]> {
 /** The rows of the subscription itself, read by several statements. */
 const MOST_OWN = 1_000;
 
-for (const deliveries of [0, 200, 200_000]) {
+for (const deliveries of [0, 100_000]) {
   t.test(`a subscription's deliveries are found among ${deliveries} of others`, async (t) => {
     await old`INSERT INTO project VALUES ('prj_test', 'a test') ON CONFLICT DO NOTHING`;
     await old`
