@@ -85,11 +85,9 @@ function openOwn(logIndex: number, own: string | null): readonly PlacedTile[] {
   }));
 }
 
-/** Where a proof is written before its length is known. */
-const scratch = Buffer.alloc(MAX_PROOF_BYTES);
-
 /** A proof. Of tiles that are still to be loaded nothing is in it. */
 function serializeProof(logIndex: number, size: number, edge: RightEdge | undefined, tiles: TileSet): Buffer {
+  const scratch = Buffer.allocUnsafe(MAX_PROOF_BYTES);
   let end = 0;
   for (const sibling of inclusionPath(logIndex, size)) {
     const at = findInEdge(edge, sibling, size);
@@ -99,7 +97,7 @@ function serializeProof(logIndex: number, size: number, edge: RightEdge | undefi
         : writeHash(scratch, end, edge.pairs, at);
   }
   // Without the last comma.
-  return Buffer.from(scratch.subarray(0, Math.max(0, end - 1)));
+  return scratch.subarray(0, Math.max(0, end - 1));
 }
 
 /** Where a sibling is in the edge of the tree of this size; undefined if it is not in it. */
