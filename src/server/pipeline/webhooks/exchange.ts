@@ -24,28 +24,24 @@ export type Exchanges = ReturnType<typeof createExchanges>;
 
 /** Tracks requests in flight. A request times out after `timeoutMs` without a status, and fails when `aborting` aborts. */
 export function createExchanges({ timeoutMs, aborting }: { timeoutMs: number; aborting: AbortSignal }) {
-  const late = new Error(`no answer within ${timeoutMs / 1000} s`);
-  const waiting = createTimeoutQueue<Exchange>(timeoutMs, (exchange) => exchange.fail(late));
-  const reading = createTimeoutQueue<Exchange>(BODY_TIMEOUT_MS, (exchange) => exchange.finish());
-  const giveUp = () => {
-    for (const exchange of waiting.entries()) exchange.fail(aborting.reason);
+  const waiting = new Set<Exchange>();
+  const abort = () => {
+    for (const exchange of waiting) exchange.fail(aborting.reason);
   };
-  aborting.addEventListener('abort', giveUp, { once: true });
+  aborting.addEventListener('abort', abort, { once: true });
   return {
-    open: (ends: ExchangeEnd) => openExchange({ waiting, reading }, ends),
-    close: () => aborting.removeEventListener('abort', giveUp),
+    open: (ends: ExchangeEnd) => openExchange(waiting, timeoutMs, ends),
+    close: () => aborting.removeEventListener('abort', abort),
   };
 }
 
-/** The timeouts of a status and of the start of a body. */
-type Limits = { waiting: TimeoutQueue<Exchange>; reading: TimeoutQueue<Exchange> };
-
 /**
- * The undici handler of an exchange. Reads at most 2 KiB of the body, for a short time; the rest does not change the
- * outcome. A body that is not read to its end costs the connection.
+ * The undici handler of an exchange, which is in `waiting` until its status arrives. Reads at most 2 KiB of the body, for a
+ * short time; the rest does not change the outcome. A body that is not read to its end costs the connection.
  */
 function openExchange(
-  { waiting, reading }: Limits,
+  waiting: Set<Exchange>,
+  timeoutMs: number,
   ends: ExchangeEnd,
 ): Dispatcher.DispatchHandler & Pick<Exchange, 'fail'> {
   let isOver = false;
@@ -54,12 +50,12 @@ function openExchange(
   const chunks: Buffer[] = [];
   let size = 0;
   let interim = 0;
-  const end = (tell: () => void) => {
+  const end = (report: () => void) => {
     if (isOver) return;
     isOver = true;
+    clearTimeout(timer);
     waiting.delete(exchange);
-    reading.delete(exchange);
-    tell();
+    report();
     connection?.abort(OVER);
   };
   const textOf = () => Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES).toString('utf8');
@@ -67,6 +63,8 @@ function openExchange(
     fail: (error) => end(() => ends.failed(error)),
     finish: () => end(() => start && ends.answered(start.status, start.headers, textOf())),
   };
+  const late = () => exchange.fail(new Error(`no answer within ${timeoutMs / 1000} s`));
+  let timer = setTimeout(late, timeoutMs).unref();
   waiting.add(exchange);
   return {
     fail: exchange.fail,
@@ -82,7 +80,8 @@ function openExchange(
       }
       start = { status, headers };
       waiting.delete(exchange);
-      reading.add(exchange);
+      clearTimeout(timer);
+      timer = setTimeout(exchange.finish, BODY_TIMEOUT_MS).unref();
     },
     onResponseData: (_, chunk) => {
       chunks.push(chunk);
@@ -98,48 +97,6 @@ function openExchange(
       if (start === undefined) exchange.fail(error);
       else exchange.finish();
     },
-  };
-}
-
-/** Entries with one common timeout. */
-type TimeoutQueue<T> = {
-  /** The entries that were neither deleted nor expired, oldest first. */
-  entries(): Iterable<T>;
-  add(entry: T): void;
-  delete(entry: T): void;
-};
-
-/**
- * Calls `expire` for each entry not deleted within `ms`. Entries expire in insertion order, so one timer serves all of
- * them; a timer per request cost a busy sender more than its signatures.
- */
-function createTimeoutQueue<T>(ms: number, expire: (entry: T) => void): TimeoutQueue<T> {
-  const untilMs = new Map<T, number>();
-  let isArmed = false;
-  const look = () => {
-    isArmed = false;
-    const nowMs = performance.now();
-    for (const [entry, endMs] of untilMs) {
-      if (endMs > nowMs) {
-        arm(endMs - nowMs);
-        return;
-      }
-      untilMs.delete(entry);
-      expire(entry);
-    }
-  };
-  const arm = (delayMs: number) => {
-    if (isArmed) return;
-    isArmed = true;
-    setTimeout(look, delayMs).unref();
-  };
-  return {
-    entries: () => untilMs.keys(),
-    add: (entry) => {
-      untilMs.set(entry, performance.now() + ms);
-      arm(ms);
-    },
-    delete: (entry) => void untilMs.delete(entry),
   };
 }
 
