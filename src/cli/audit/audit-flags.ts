@@ -34,7 +34,7 @@ export type AuditFlags = ClientFlags & {
   json?: boolean;
 };
 
-/** Parsed flags of an audit that has sources to compare and somebody to tell. */
+/** Parsed flags of an audit, with its sources to compare and its webhook. */
 export type WatchOptions = {
   readonly mirrors: readonly string[];
   readonly witnesses: readonly string[];

@@ -42,7 +42,7 @@ export async function followLogs(
   { pollMs, keepGoing }: FollowOptions,
 ): Promise<number> {
   const { dispatcher, events, signal } = deps;
-  const told = new Map<string, ReadonlySet<string>>();
+  const reported = new Map<string, ReadonlySet<string>>();
   const logs = openWatchList(deps, refresh);
   let failures = 0;
   while (!signal.aborted) {
@@ -50,7 +50,7 @@ export async function followLogs(
     const outcomes: Outcome[] = [];
     for (const watched of logs.all()) outcomes.push(await auditTwice(deps, logs, watched));
     if (signal.aborted) break;
-    for (const outcome of outcomes) tellTroubles(events, outcome, told);
+    for (const outcome of outcomes) reportTroubles(events, outcome, reported);
     if (!keepGoing && dispatcher.open().some(({ kind }) => kind === 'split_view' || kind === 'not_intact'))
       break;
     failures = outcomes.some(({ unreachable }) => unreachable) ? failures + 1 : 0;
@@ -85,14 +85,14 @@ async function settle(
   return outcome;
 }
 
-/** Tells each trouble when it begins. */
-function tellTroubles(
+/** Reports each trouble when it begins. */
+function reportTroubles(
   events: AuditEvents,
   { watched, round, unreachable }: Outcome,
-  told: Map<string, ReadonlySet<string>>,
+  reported: Map<string, ReadonlySet<string>>,
 ): void {
   const { name } = watched.log.key;
   const troubles = new Set([...(unreachable ? [unreachable.message] : []), ...(round?.troubles ?? [])]);
-  for (const trouble of troubles) if (!told.get(name)?.has(trouble)) events.trouble(name, trouble);
-  told.set(name, troubles);
+  for (const trouble of troubles) if (!reported.get(name)?.has(trouble)) events.trouble(name, trouble);
+  reported.set(name, troubles);
 }

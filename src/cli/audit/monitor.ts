@@ -112,14 +112,14 @@ function newestOf(round: Round | undefined, { tip }: LogMemory): SeenCheckpoint[
   return [tip.checkpoint, ...others.filter((other) => isSameTree(other, tip.checkpoint))];
 }
 
-/** Remembers since when it was asked about a thing, as long as it is asked again. */
+/** Creates a check of whether a trouble has been seen for `graceMs`, without a gap of {@link FORGET_AFTER_MS}. */
 function createOverdueCheck({ graceMs, now }: MonitorDeps): (what: string) => boolean {
-  const asked = new Map<string, { first: number; last: number }>();
+  const seen = new Map<string, { first: number; last: number }>();
   return (what) => {
     const at = now().getTime();
-    for (const [other, { last }] of asked) if (at - last > FORGET_AFTER_MS) asked.delete(other);
-    const first = asked.get(what)?.first ?? at;
-    asked.set(what, { first, last: at });
+    for (const [other, { last }] of seen) if (at - last > FORGET_AFTER_MS) seen.delete(other);
+    const first = seen.get(what)?.first ?? at;
+    seen.set(what, { first, last: at });
     return at - first >= graceMs;
   };
 }

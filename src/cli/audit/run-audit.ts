@@ -87,9 +87,11 @@ async function runOnce(cli: Cli, run: AuditRun, deps: FollowDeps, events: AuditE
   const outcomes = await auditOnce(deps, run.refresh.logs);
   const json = run.flags.json === true;
   const alarms = outcomes.flatMap((outcome) => outcome.alarms);
-  const told = outcomes.filter(({ unreachable, alarms: own }) => unreachable === undefined || own.length > 0);
+  const conclusive = outcomes.filter(
+    ({ unreachable, alarms: own }) => unreachable === undefined || own.length > 0,
+  );
   const unread = outcomes.flatMap(({ unreachable }) => unreachable ?? []);
-  if (told.length > 0) report(cli, told, run);
+  if (conclusive.length > 0) report(cli, conclusive, run);
   for (const error of unread)
     printError(cli, json ? JSON.stringify({ error: errorJson(error) }) : `error: ${errorText(error)}`);
   const isUnchecked = unread.length > 0 || outcomes.some(({ round }) => (round?.troubles.length ?? 0) > 0);

@@ -22,7 +22,7 @@ export type ObjectReader = {
   close(): void;
 };
 
-/** Opens an object, which the caller closes. `onBytes` hears of every piece that is read. */
+/** Opens an object, which the caller closes. `onBytes` is called with the length of each piece that is read. */
 export function openObject(path: string, onBytes: (bytes: number) => void): ObjectReader {
   const hash = createSha256();
   let bytes = 0;

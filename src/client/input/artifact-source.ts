@@ -32,7 +32,7 @@ export function assertWhole(
   if (source instanceof Blob && read.bytes !== source.size) {
     throw new TypeError(`${read.bytes} of the ${source.size} bytes of the Blob could be read`);
   }
-  // An iterator does not tell one that has ended from one that is empty.
+  // An ended iterator and an empty one look the same.
   if (read.pieces === 0 && isIterator(source)) {
     throw new TypeError(
       'the iterator yields nothing: was it read before? An empty artifact is new Uint8Array()',
@@ -61,7 +61,7 @@ function isReadBefore(source: object): boolean {
   return source instanceof ReadableStream && !isBody(source);
 }
 
-/** In browsers, only a stream that nobody has read or locked can be a body: others are a TypeError. */
+/** In browsers, only an unread, unlocked stream can be a body: others are a TypeError. */
 function isBody(stream: ReadableStream): boolean {
   try {
     return !new Response(stream).bodyUsed;

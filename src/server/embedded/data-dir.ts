@@ -55,7 +55,7 @@ async function assertPrivate(path: string): Promise<void> {
     throw new EmbeddedError('data_dir_unusable', message);
   }
   if ((mode & 0o022) === 0) return;
-  // An empty one holds nothing that somebody could rely on reaching, so it is closed as a new one would be.
+  // An empty directory gets the permissions of a new one.
   if ((await readdir(path)).length === 0) return chmod(path, 0o700);
   const message = `Other users may write into the data directory ${path}: run "chmod go-w ${path}" first.`;
   throw new EmbeddedError('data_dir_unusable', message);

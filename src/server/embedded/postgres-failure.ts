@@ -34,8 +34,8 @@ const TELLING = /FATAL:|PANIC:|HINT:|DETAIL:|error:|could not/;
 /** Translates the last log lines of a failed Postgres program into a reason and advice. */
 export function explainPostgresFailure(dir: string, lines: string[], cause?: unknown): EmbeddedError {
   const trimmed = lines.map((line) => line.trim()).filter((line) => line !== '');
-  const telling = trimmed.filter((line) => TELLING.test(line));
-  const detail = (telling.length === 0 ? trimmed.slice(-5) : telling).join(' ').replace(/\.?$/, '.');
+  const reasons = trimmed.filter((line) => TELLING.test(line));
+  const detail = (reasons.length === 0 ? trimmed.slice(-5) : reasons).join(' ').replace(/\.?$/, '.');
   const known = KNOWN.find(({ pattern }) => pattern.test(detail));
   const message = `The local Postgres in ${dir} does not start: ${detail} ${known?.advice ?? ''}`;
   return new EmbeddedError(known?.code ?? 'start_failed', message.trim(), { cause });

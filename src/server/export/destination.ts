@@ -18,7 +18,7 @@ export type ExportObject = {
 };
 
 /**
- * An object whose bytes are made as they are asked for. Only one method may be called at a time. Each rejects with the
+ * An object whose bytes are rendered on demand. Only one method may be called at a time. Each rejects with the
  * reason if the object cannot be made.
  */
 export type GrowingObject = Pick<ExportObject, 'name' | 'contentType' | 'revision'> & {

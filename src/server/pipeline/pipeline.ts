@@ -89,8 +89,8 @@ export type Exports = {
   log: Logger;
   destinations: Destinations;
   /**
-   * Renders the lines of a batch's matching submissions as they are now, in UTF-8, and calls `count` for each. A chunk holds
-   * until the next is asked for.
+   * Renders the lines of a batch's matching submissions as they are now, in UTF-8, and calls `count` for each. A chunk is
+   * valid until the next is requested.
    */
   renderLines: (leased: LeasedExport, work: ShipmentWork, count: () => void) => AsyncIterable<Uint8Array>;
   /** Returns whether these lines have certainly more than so many bytes. */

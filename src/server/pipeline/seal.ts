@@ -130,7 +130,7 @@ async function publish(pipeline: LogPipeline, log: Log): Promise<void> {
 /**
  * Replaces the register's entry with the newest batch, unless that batch is published. The replacement is a
  * compare-and-swap on the entry that the tables were compared with. It runs outside any transaction: a process that is
- * suspended here blocks nobody and changes nothing when it resumes. If the entry has changed, compares again. A batch that
+ * suspended here blocks no other and changes nothing when it resumes. If the entry has changed, compares again. A batch that
  * the synchronous standby may lack is not registered: a failover would leave the register ahead.
  *
  * @returns the batch once the register holds it

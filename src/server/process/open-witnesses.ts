@@ -23,7 +23,7 @@ const CALENDAR_TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 const LIMITS = { timeoutMs: TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES };
 
-/** The witnesses that the configuration names, ready to be asked. */
+/** Opens the configured witnesses. */
 export function openWitnesses(configs: readonly WitnessConfig[]): WitnessSetup[] {
   return configs.map((config) => {
     const { kind, environments, required, everyMs } = config;

@@ -41,12 +41,12 @@ export async function runUp(
     await migrate(pool);
     await writeConnections(config);
     const { logDomain, isNew } = await openLogDomain(pool, config);
-    const asked = [...witnesses, ...openWitnesses(config.witnesses)];
+    const opened = [...witnesses, ...openWitnesses(config.witnesses)];
     onStep('starting worker and API');
     const ready = await startProcess({
       config: { ...config, logDomain },
       roles: { api: true, worker: true },
-      witnesses: asked,
+      witnesses: opened,
       log,
       hooks,
     });

@@ -165,7 +165,7 @@ function watch(
   let up = false;
   let isChecking = false;
   const isClosing = () => closing.aborted || connection.isDraining() || connection.isClosed();
-  const findOut = async () => {
+  const probeUntilUp = async () => {
     if (isChecking) return;
     isChecking = true;
     do {
@@ -174,19 +174,19 @@ function watch(
     } while (!up && connected && !isClosing());
     isChecking = false;
   };
-  void follow(connection, (stands) => {
-    connected = stands;
+  void follow(connection, (isConnected) => {
+    connected = isConnected;
     up = false;
-    if (stands) void findOut();
+    if (isConnected) void probeUntilUp();
     else outageLog.failed({ reason: 'the connection was lost' }, AWAY);
   });
-  void findOut();
-  const probing = setInterval(() => connected && void findOut(), PROBE_EVERY_MS).unref();
+  void probeUntilUp();
+  const probing = setInterval(() => connected && void probeUntilUp(), PROBE_EVERY_MS).unref();
   closing.addEventListener('abort', () => clearInterval(probing), { once: true });
   return {
     isConnected: () => connected && !connection.isClosed(),
     isUp: () => up && connected && !connection.isClosed(),
-    suspect: () => void findOut(),
+    suspect: () => void probeUntilUp(),
   };
 }
 
@@ -207,7 +207,7 @@ async function works(
   }
 }
 
-async function follow(connection: NatsConnection, set: (stands: boolean) => void): Promise<void> {
+async function follow(connection: NatsConnection, set: (isConnected: boolean) => void): Promise<void> {
   for await (const { type } of connection.status()) {
     if (type === 'disconnect') set(false);
     else if (type === 'reconnect') set(true);

@@ -63,7 +63,7 @@ function below(prefix: string, path: string): string {
   return url.href;
 }
 
-/** The size that a witness tells with status 409; undefined if the answer does not have it. */
+/** The size in a witness's response with status 409; undefined if it has none. */
 export function findKnownSize({ body, contentType }: BoundedAnswer): number | undefined {
   return contentType === TLOG_SIZE_TYPE ? findTlogSize(Buffer.from(body).toString('latin1')) : undefined;
 }

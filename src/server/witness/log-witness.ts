@@ -34,8 +34,8 @@ async function requestCosignatures(
   let oldSize = Math.min(checkpoint.coveredSize, checkpoint.treeSize);
   let answer = await send(oldSize);
   if (answer.status === 409) {
-    const told = findKnownSize(answer) ?? oldSize;
-    if (told === oldSize && oldSize === checkpoint.treeSize)
+    const reportedSize = findKnownSize(answer) ?? oldSize;
+    if (reportedSize === oldSize && oldSize === checkpoint.treeSize)
       throw refusal(answer, checkpoint, oldSize, config);
     oldSize = knownSize(answer, checkpoint, oldSize);
     answer = await send(oldSize);

@@ -65,7 +65,7 @@ export type Witness = {
   poll?(request: PendingRequest, signal: AbortSignal): Promise<PollAnswer>;
   /**
    * Checks evidence that has landed once more, where it can be undone. Resolves to why it is not valid any more, or to
-   * undefined if it is, or nobody can tell now. Rejects as `ask` does.
+   * undefined if it is, or that cannot be determined now. Rejects as `ask` does.
    */
   recheck?(evidence: Uint8Array, signal: AbortSignal): Promise<string | undefined>;
   /** Set if it has at most one pending request, over all logs. */

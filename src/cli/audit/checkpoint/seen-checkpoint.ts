@@ -31,7 +31,7 @@ export type SeenCheckpoint = SignedCheckpoint & {
 /** Whose signatures count. */
 export type Signers = { readonly log: TrustedLog; readonly cosigners: Trust['cosigners'] };
 
-/** Verifies a checkpoint. Throws FormatError if it is malformed, of another log, or signed by nobody trusted. */
+/** Verifies a checkpoint. Throws FormatError if it is malformed, of another log, or has no trusted signature. */
 export async function openSeen(
   { note: envelope, from }: SourcedNote,
   signers: Signers,

@@ -21,7 +21,7 @@ type LogFigures = {
   open: number;
 };
 
-/** Metrics that nobody asked for. */
+/** Disabled metrics. */
 export function noMetrics(): AuditMetrics {
   return { observe: () => {}, alarm: () => {}, close: async () => {} };
 }

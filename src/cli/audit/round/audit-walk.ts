@@ -13,7 +13,7 @@ import { type TileAddress, tilePath } from '../../../proof/log/tile-path.js';
 import { fetchEntries, fetchTile, type LogSource, type Net } from '../source/log-source.js';
 import { mapConcurrent } from '../source/map-concurrent.js';
 
-/** Where entries are read, and who hears of the progress. */
+/** The source of entries, and the callback of progress. */
 type WalkDeps = {
   readonly net: Net;
   readonly source: LogSource;

@@ -60,7 +60,7 @@ async function isRewritten(state: RoundState, main: SeenCheckpoint): Promise<boo
   return true;
 }
 
-/** Reports a checkpoint of somebody else that is not one of the log, which is intact. */
+/** Reports another source's checkpoint that is not one of the log, which is intact. */
 async function reportOdd(
   state: RoundState,
   main: SeenCheckpoint,

@@ -10,7 +10,7 @@ import type { WatchedLog } from '../watched-log.js';
 export type Shown = {
   /** The log's own; undefined if it shows none, or no valid one. */
   readonly main: SeenCheckpoint | undefined;
-  /** Why the log could not be asked. */
+  /** The error of reading the log. */
   readonly unreachable: SourceError | undefined;
   /** The checkpoints of mirrors and witnesses, of bundles and batches. */
   readonly others: readonly SeenCheckpoint[];
@@ -53,7 +53,7 @@ async function readMain(net: Net, watched: WatchedLog): Promise<Found & { unreac
   }
 }
 
-/** A mirror that does not work, or shows what nobody has signed, says nothing about the log. */
+/** A mirror that fails, or shows an unsigned checkpoint, is no evidence about the log. */
 async function readOther(net: Net, source: LogSource, watched: WatchedLog): Promise<Found> {
   try {
     const bytes = await fetchCheckpoint(net, source);

@@ -177,7 +177,7 @@ async function makeCommit(
   return made;
 }
 
-/** The commands of git-fast-import(1). `done` tells it that nothing was cut off. */
+/** The commands of git-fast-import(1). `done` marks the complete end. */
 async function* importStream(
   { head, file, message }: NewCommit,
   hasBlob: boolean,

@@ -1,10 +1,10 @@
 /**
  * Writes of objects: one commit for each object that changed, on top of what is in the branch.
  *
- * A blob does not tell its revision, so revisions cannot be compared as in object stores. What stops a stalled writer is
+ * A blob has no revision, so revisions cannot be compared as in object stores. What stops a stalled writer is
  * the branch's newest commit: it is read first, then `isCurrent` is asked, and the push is accepted only if that commit is
- * still the newest. Whoever took over has moved the branch by then, and the stalled writer has to start over and is not
- * current any more.
+ * still the newest. The writer that took over has moved the branch by then, so the stalled one starts over and is no longer
+ * current.
  *
  * Only a write of a content that is already there moves nothing. It is safe unless a stalled writer holds another content,
  * older than this one and newer than the one that is there, which takes three revisions. So from the third revision on

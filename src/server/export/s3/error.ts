@@ -77,7 +77,7 @@ export function toDestinationError(error: unknown, operation: Operation): Destin
   return new DestinationError(clean(message, MAX_LINE), { retryAfterMs });
 }
 
-/** Whether an error is the store's refusal of a condition: somebody else wrote, or deleted, what was read. */
+/** Whether the condition of a write did not hold: another writer wrote, or deleted, what was read. */
 export function isLostRace(error: unknown): boolean {
   const { name, status } = readFailure(error);
   if (status === 412 || name === 'PreconditionFailed' || name === 'ConditionalRequestConflict') return true;
@@ -94,7 +94,7 @@ export function isExpired(error: unknown): boolean {
   return ['ExpiredToken', 'ExpiredTokenException', 'InvalidToken'].includes(readFailure(error).name);
 }
 
-/** Whether the SDK has learnt from this refusal how far our clock is from the store's: the next request has its time. */
+/** Whether the SDK has corrected its clock by this error: the next request has the store's time. */
 export function isClockCorrected(error: unknown): boolean {
   return Object(Object(error).$metadata).clockSkewCorrected === true;
 }

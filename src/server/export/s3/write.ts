@@ -20,7 +20,7 @@ import {
 import { NotCurrent, uploadGrowing, uploadInParts } from './multipart.js';
 import { type Condition, putObject, type Upload } from './put.js';
 
-/** The object of a name. `hidden`: the store does not tell whether there is one. */
+/** The object of a name. `hidden`: its existence cannot be read. */
 export type Stored =
   | { state: 'absent' }
   | { state: 'hidden'; error: DestinationError }

@@ -23,10 +23,10 @@ type SpoolOptions = {
   signal: AbortSignal;
 };
 
-/** An object, and how its text is made; a chunk of it holds until the next is asked for. */
+/** An object and the renderer of its text. A chunk is valid until the next is requested. */
 type Made = Pick<ExportObject, 'name' | 'contentType' | 'revision'> & {
   render: () => AsyncIterable<Uint8Array>;
-  /** Returns whether the text has certainly more than so many bytes: if that is known before it is made. */
+  /** Whether the text is certainly longer than so many bytes, if that is known before it is rendered. */
   isLonger?: (bytes: number) => Promise<boolean>;
 };
 

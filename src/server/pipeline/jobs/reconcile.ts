@@ -63,7 +63,7 @@ export async function findDueLogJobs(pipeline: LogPipeline): Promise<Job[]> {
   return jobs;
 }
 
-/** Whether a job that was done is due again. Of settling and of events it is not asked: the reconciler is soon enough. */
+/** Whether a finished job is due again. Settling and events are left to the reconciler, which is soon enough. */
 export async function isDueAgain(pipeline: LogPipeline, job: Job): Promise<boolean> {
   const { pool } = pipeline;
   const { stage } = job;

@@ -1,3 +1,8 @@
+/**
+ * The delivery loop of one subscription. It sleeps until an event wakes it: a slot, a response, a recorded attempt, the
+ * result of a query, or a second that has passed. Then `advance` takes all steps that are possible: it returns expired
+ * rows, takes or releases the slot of the next request, sends rows, and claims more or checks the lease.
+ */
 import type { SlotShare } from '../project-slots.js';
 
 /**
@@ -25,7 +30,7 @@ export type DeliveryDeps<T> = {
 const LOOP_MS = 10_000;
 /** Interval of claims without due rows, and of lease checks. */
 const POLL_MS = 1_000;
-/** A claimed row is sent this long after its claim at most: the attempt must end within the visibility timeout. */
+/** A claimed row expires this long after its claim: the attempt must end within the visibility timeout. */
 const READY_MS = 40_000;
 /** Upper bound of rows per claim. A claim costs as much as some thirty of its rows. */
 const MAX_CLAIM = 64;
@@ -40,10 +45,10 @@ type Loop<T> = {
   isKeepingUp: boolean;
   /** Whether a claim or a lease check is in flight. */
   isQuerying: boolean;
-  /** When the last of these that succeeded began: its answer may be late, and tells of that time. */
+  /** When the last successful query began: its result is as of then, however late it arrives. */
   leaseCheckedAtMs: number;
-  /** Claimed rows that wait for their request. */
-  ready: { row: T; goodUntilMs: number }[];
+  /** Claimed rows to send. */
+  ready: { row: T; expiresAtMs: number }[];
   slots: SlotShare;
   /** Whether the slot of the next request is acquired. */
   hasSlot: boolean;
@@ -82,21 +87,21 @@ export function runDeliveries<T>(deps: DeliveryDeps<T>, concurrency: number): Pr
       endsAtMs: Number.POSITIVE_INFINITY,
       failed: undefined,
       wake: () => {
-        if (!isAwaited) setImmediate(look);
-        isAwaited = true;
+        if (!isScheduled) setImmediate(step);
+        isScheduled = true;
       },
     };
-    let isAwaited = false;
-    const look = () => {
-      isAwaited = false;
+    let isScheduled = false;
+    const step = () => {
+      isScheduled = false;
       advance(deps, loop);
       if (loop.isQuerying || loop.ready.length + loop.sending + loop.recording > 0) return;
-      clearInterval(looking);
+      clearInterval(timer);
       loop.slots.close();
       if (loop.failed === undefined) resolve();
       else reject(loop.failed);
     };
-    const looking = setInterval(() => loop.wake(), POLL_MS);
+    const timer = setInterval(() => loop.wake(), POLL_MS);
     loop.wake();
   });
 }
@@ -104,7 +109,7 @@ export function runDeliveries<T>(deps: DeliveryDeps<T>, concurrency: number): Pr
 function advance<T>(deps: DeliveryDeps<T>, loop: Loop<T>): void {
   const nowMs = performance.now();
   const isFresh = nowMs - loop.leaseCheckedAtMs < POLL_MS;
-  returnStale(deps, loop, nowMs);
+  returnExpired(deps, loop, nowMs);
   adjustSlot(loop);
   if (isFresh) sendReady(deps, loop);
   if (loop.isQuerying || loop.concurrency === 0) return;
@@ -135,7 +140,7 @@ async function claimMore<T>({ claim, leaseHolds }: DeliveryDeps<T>, loop: Loop<T
   const most = loop.concurrency > 1 ? loop.claimRows : 1;
   const rows = await claim(most);
   const nowMs = performance.now();
-  for (const row of rows) loop.ready.push({ row, goodUntilMs: nowMs + READY_MS });
+  for (const row of rows) loop.ready.push({ row, expiresAtMs: nowMs + READY_MS });
   if (rows.length < most) loop.nextClaimAtMs = nowMs + POLL_MS;
   else loop.claimRows = Math.min(MAX_CLAIM, CLAIM_GROWTH * loop.claimRows);
   if (rows.length === 0 && !(await leaseHolds())) loop.concurrency = 0;
@@ -145,10 +150,10 @@ async function checkLease<T>({ leaseHolds }: DeliveryDeps<T>, loop: Loop<T>): Pr
   if (!(await leaseHolds())) loop.concurrency = 0;
 }
 
-/** Returns rows that waited too long, and all rows once the limit is 0 or the worker stops. */
-function returnStale<T>(deps: DeliveryDeps<T>, { ready, concurrency }: Loop<T>, nowMs: number): void {
+/** Returns expired rows, and all rows once the limit is 0 or the worker stops. */
+function returnExpired<T>(deps: DeliveryDeps<T>, { ready, concurrency }: Loop<T>, nowMs: number): void {
   const isOver = concurrency === 0 || deps.isStopping();
-  while (ready.length > 0 && (isOver || nowMs >= ready[0]!.goodUntilMs))
+  while (ready.length > 0 && (isOver || nowMs >= ready[0]!.expiresAtMs))
     deps.returnUnsent(ready.shift()!.row);
 }
 
@@ -158,8 +163,8 @@ function needsSlot<T>({ ready, sending, concurrency }: Loop<T>): boolean {
 }
 
 /**
- * Acquires the slot of the next request or waits for it, and releases it if there is no such request. Who waits keeps its
- * turn while rows that have waited too long are claimed anew.
+ * Takes a slot for the next request or queues for one, and releases it if there is no such request. Keeps the slot while
+ * expired rows are re-claimed.
  */
 function adjustSlot<T>(loop: Loop<T>): void {
   loop.slots.want(Math.floor(loop.concurrency));

@@ -34,7 +34,7 @@ export function createRecheck(pipeline: LogPipeline): () => Promise<void> {
 
 type Found = Awaited<ReturnType<typeof findNewestEvidence>>[number];
 
-/** Why the evidence is not valid. Undefined if the witness cannot be asked: its next request says so. */
+/** The reason why evidence is invalid. Undefined also if the witness cannot be reached: its next request reports that. */
 async function findReason(
   pipeline: LogPipeline,
   witness: Witness,

@@ -92,7 +92,7 @@ function openConnections(
   return postgres(url, {
     ...more,
     ...sockets,
-    // Sooner than the socket is closed as silent: the driver opens that one again and tells nobody.
+    // Sooner than the socket is closed as silent: the driver reopens such a socket without an event.
     connect_timeout: Math.min(MAX_CONNECT_SECONDS, statementTimeoutMs / 1000),
     max_lifetime: null,
     backoff: (attempt: number) => exponentialMs(attempt, RECONNECT) / 1000,

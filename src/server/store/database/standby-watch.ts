@@ -4,7 +4,7 @@ import { untilAborted } from '../../core/until-aborted.js';
 import { connectPool, type Pool } from './connect.js';
 import { STANDBY_AWAY } from './database-errors.js';
 
-/** Knows whether commits are confirmed: whether the synchronous standby, if the server has one, answers. */
+/** Watches whether commits are confirmed: whether the synchronous standby, if the server has one, responds. */
 export type StandbyWatch = {
   /** Why no commit is confirmed now; undefined if commits are. */
   reason(): string | undefined;
@@ -88,7 +88,7 @@ async function keepAsking(asking: Asking, stopping: AbortSignal): Promise<void> 
 
 /**
  * Commits once, and looks while the commit takes longer than it should. Ends when it is confirmed. Rejects when its
- * connection is lost: of an unreachable database callers hear by their own statements.
+ * connection is lost: callers see an unreachable database by their own statements.
  */
 async function ask({ pool, application, change }: Asking, stopping: AbortSignal): Promise<void> {
   let isOver = false;

@@ -42,10 +42,10 @@ export async function settleWitnessed(sql: Sql, logId: number, limit: number): P
 /**
  * Moves sealed batches whose deadline has passed to partial if some needed witness covers them, else to failed. Only if
  * so many missing witnesses failed near the deadline or later that the policy could not be met: an outage of the service
- * itself fails no batch. A witness that the newest policy does not name counts as failed: it is not asked any more. The
+ * itself fails no batch. A witness that the newest policy does not name counts as failed: it gets no more requests. The
  * transition records which needed witnesses had landed and which were missing; a quorum that is met misses none. In a
  * frozen log nothing fails until a later epoch ends it: a
- * newer copy of the database with more evidence may replace this one. In an ended log no witness is asked any more.
+ * newer copy of the database with more evidence may replace this one. An ended log makes no more requests.
  */
 export async function settleOverdue(sql: Sql, logId: number, limit: number): Promise<Transition[]> {
   return sql<Transition[]>`
