@@ -2,7 +2,7 @@
 import { pipeline, type Readable, Transform } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { DestinationError } from '../destination.js';
-import { type Operation, SourceError, toDestinationError } from './error.js';
+import { type Operation, SourceError } from './error.js';
 
 /** How long an answer may take from the last byte of the request: completing a large upload takes S3 minutes. */
 const ANSWER_TIMEOUT_MS = 10 * 60_000;
@@ -82,20 +82,6 @@ export async function send<T>(
     clearTimeout(timer);
     signal.removeEventListener('abort', abort);
     body?.destroy();
-  }
-}
-
-/** As `send`, but rejects with a line for the owner of the bucket, unless `signal` is aborted. */
-export async function call<T>(
-  bucket: Bucket,
-  request: Call,
-  start: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  try {
-    return await send(bucket, request, start);
-  } catch (error) {
-    request.signal.throwIfAborted();
-    throw toDestinationError(error, request.operation);
   }
 }
 

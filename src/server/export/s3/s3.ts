@@ -4,10 +4,9 @@ import { silenceAwsNodeWarning } from '../../../config/process-env.js';
 import type { GuardOptions } from '../../net/destination.js';
 import { writeNewer } from '../compare-and-swap.js';
 import { type DestinationContext, DestinationError, type OpenDestination } from '../destination.js';
-import { probeName } from '../probe.js';
+import { probeName, probeStore } from '../probe.js';
 import { type Bucket, createSemaphore, limitAnswers, type Semaphore, signBodies } from './bucket.js';
 import { networkLimits, STALL_TIMEOUT_MS } from './network.js';
-import { probeBucket } from './probe.js';
 import { openRole, type Role } from './role.js';
 import { openStore, writeGrowing } from './write.js';
 
@@ -41,7 +40,7 @@ export async function openS3(context: DestinationContext, options: S3Options = {
     writeGrowing: (object, control) => writeGrowing({ client, ...bucket }, object, control),
     probe: async (signal) => {
       await role?.checkTrust(signal);
-      await probeBucket({ client, ...bucket }, probeName(context), signal);
+      await probeStore(store, probeName(context), signal);
     },
     close: async () => {
       client.destroy();

@@ -21,7 +21,7 @@ import { NotCurrent, uploadGrowing, uploadInParts } from './multipart.js';
 import { type Condition, putObject, type Upload } from './put.js';
 
 /** The object of a name. `hidden`: its existence cannot be read. */
-export type Stored =
+type Stored =
   | { state: 'absent' }
   | { state: 'hidden'; error: DestinationError }
   | { state: 'present'; etag: string; revision: number | undefined; sha256: string | undefined };
@@ -40,7 +40,7 @@ export function openStore(bucket: Bucket): ObjectStore {
       const condition = stored === undefined ? IF_ABSENT : { IfMatch: stored.version };
       const result = await storeObject(bucket, object, { condition, signal });
       const error = hidden.get(object.name);
-      // The name is taken, and by which revision cannot be read.
+      // The name is taken by an object whose revision cannot be read.
       if (result === 'conflict' && error !== undefined) throw error;
       return result === 'stored';
     },
@@ -48,7 +48,7 @@ export function openStore(bucket: Bucket): ObjectStore {
 }
 
 /** Reads the version, the revision and the SHA-256 of the object of a name. */
-export async function readStored(bucket: Bucket, name: string, signal: AbortSignal): Promise<Stored> {
+async function readStored(bucket: Bucket, name: string, signal: AbortSignal): Promise<Stored> {
   const operation = { action: 's3:GetObject', resource: `${bucket.name}/${name}` };
   const command = new bucket.sdk.HeadObjectCommand({ Bucket: bucket.name, Key: name });
   try {
@@ -76,7 +76,7 @@ function parseStored({ ETag, Metadata = {} }: HeadObjectCommandOutput, resource:
 const IF_ABSENT = { IfNoneMatch: '*' } as const;
 
 /** The condition that the object is unchanged since it was read. */
-export function conditionOf(stored: Stored): Condition {
+function conditionOf(stored: Stored): Condition {
   return stored.state === 'present' ? { IfMatch: stored.etag } : IF_ABSENT;
 }
 
@@ -84,7 +84,7 @@ export function conditionOf(stored: Stored): Condition {
  * Stores an object on a condition: `conflict` if the condition does not hold, `renewed` if it has to be tried again
  * because the credentials had expired, or our clock was far from the store's.
  */
-export async function storeObject(
+async function storeObject(
   bucket: Bucket,
   object: ExportObject,
   upload: Upload,
@@ -116,9 +116,9 @@ async function outcomeOf(
 }
 
 /**
- * Writes an object while it is made, if it is large; see `OpenDestination.write`. Its metadata has no SHA-256, so that the
- * same object is not recognised in its place: it is superseded by itself, and written again as a later revision. Whatever
- * else is in the way, and if other uploads hold all buffers, the object is written once it is whole. A row takes 27 µs of
+ * Writes a large object while it is rendered; see `OpenDestination.write`. Its metadata has no SHA-256, so that the same
+ * object is not recognised in its place: it is superseded by itself, and written again as a later revision. If anything else
+ * is in its place, or other uploads hold all buffers, the object is written once it is whole. A row takes 27 µs of
  * CPU (`npm run bench -- --only exports`).
  */
 export async function writeGrowing(
