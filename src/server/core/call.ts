@@ -38,7 +38,7 @@ export type Call = {
    * no list of items. The message of the call has no items.
    */
   nextItem: (() => ReadItem | undefined) | undefined;
-  /** Of a batch: whether it has changed anything. The response to one that has not may be refused. */
+  /** Of a batch: whether it has changed anything. Without changes its response may be replaced by an error. */
   hasChanged: boolean | undefined;
   /** Response headers (gRPC: leading metadata), by lower-case name. */
   readonly responseHeaders: Map<string, string>;
@@ -50,7 +50,7 @@ type Tally = {
   room: 'any' | 'replays';
   /** The reads that were counted when the call was admitted. */
   taken: number;
-  /** The reads that it counts as once it is over; undefined: those of a rejected call, by the size of its body. */
+  /** The reads to count at the end; undefined: by the size of its body, as for a rejected call. */
   due: number | undefined;
 };
 
@@ -63,8 +63,8 @@ export type ReadItem =
 type SerializedJson = { readonly bytes: Uint8Array; readonly etag?: string };
 
 /**
- * A response that REST sends without making a message of it. Connect and gRPC serialise the message themselves. Who sends
- * it calls one of its functions, once: what it is made of may be gone then.
+ * A response that REST sends without making a message of it. Connect and gRPC serialise the message themselves. The
+ * sender calls one of its functions, once: its sources may be gone afterwards.
  */
 export type SerializedResponse<M extends Message = Message> = {
   readonly json: () => SerializedJson;

@@ -1,24 +1,24 @@
 /**
- * Runs work for a client, later if as much is running as may. Throws if too much is queued. `peer` is the address that the
- * work counts for; clients without one share a place.
+ * Runs work for a client, or queues it while `maxConcurrent` works are running. Throws if the queue is full. `peer` is the
+ * address that the work counts for; clients without one share an entry.
  */
 type LimitedRunner = <T>(work: () => Promise<T>, peer?: string) => Promise<T>;
 
 type Limits = {
   maxConcurrent: number;
   maxQueued: number;
-  /** How long a slot rests after a work, in multiples of what the work took, 50 ms at most; 0 by default. Only the next waits. */
+  /** Pause of a slot after a work, in multiples of the work's duration, at most 50 ms; 0 by default. */
   rest?: number;
 };
 
-/** After a work that hung with the database, the slot is soon taken again. */
+/** Bounds the pause after a work that hung with the database. */
 const MAX_REST_MS = 50;
 
 /**
  * Creates a runner of at most `maxConcurrent` works at a time. Peers take turns, each with its works in the order of their
- * calls. Beyond `maxQueued` works the newest of the peer with the most is refused, so that one peer leaves room for others.
+ * calls. Beyond `maxQueued` works the newest of the peer with the most is rejected, so that no peer fills the queue.
  *
- * @param refuse makes the error that a refused work is rejected with
+ * @param refuse makes the error of a rejected work
  */
 export function limitConcurrency(
   { maxConcurrent, maxQueued, rest = 0 }: Limits,

@@ -3,7 +3,7 @@ import type { Environment } from '../../../gen/attestation/v1/environment_pb.js'
 /** A scope that every key has. It is not stored. */
 export const UNIVERSAL_SCOPE = 'service:read';
 
-/** Somebody who is signed in to the dashboard. */
+/** A session of the dashboard. */
 export type Session = {
   id: string;
   /** The project that it is bound to; undefined if it is the operator's. */

@@ -12,7 +12,7 @@ import { findWindowUse } from '../store/projects/rate-counters.js';
 type SubmissionLimits = {
   /** Records what a write has counted of the key and its project. Returns the key's windows after it. */
   record(principal: Principal, use: WindowUse, projectUse?: WindowUse): readonly RateState[];
-  /** The window of the key's project that is spent as last seen; undefined if there is none, or none was seen. */
+  /** The spent window of the key's project as last seen; undefined if none is known to be spent. */
   findSpentCeiling(principal: Principal): RateState | undefined;
   /** The windows of a key as last seen; `get` reads them from the database. */
   windows: Lookup<Principal, readonly RateState[]>;

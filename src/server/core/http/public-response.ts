@@ -34,7 +34,7 @@ export async function sendPublic(
   // Every origin gets the same response: the `vary` that the API's CORS has set would only split caches.
   reply.raw.removeHeader('vary');
   if (reply.statusCode < 300) {
-    // Also of the refusal, which is not sent by `reply`.
+    // Set on `raw`, so that the error has it as well, which `reply` does not send.
     reply.raw.setHeader('access-control-allow-origin', '*');
     assertMatch(request.headers['if-match'], tag);
   }

@@ -1,8 +1,8 @@
 /**
- * Uploads an object in parts, on a condition, also while its bytes are still being made: a few parts at a time, each with
- * its checksum. The first few uploads at a time hold each part in a buffer until it is confirmed, which takes a third less
- * CPU than a stream, whose chunks become garbage. An upload has buffers of its own: a store that answers early goes on
- * reading, and must not see what others ship. Parts that are not completed cost the bucket's owner money, so every failure
+ * Uploads an object in parts, on a condition, also while it is still being rendered: two parts at a time, each with its
+ * checksum. A few concurrent uploads hold each part in a buffer until it is confirmed, which takes a third less CPU than a
+ * stream, whose chunks become garbage. Uploads share no buffer: a store that answers early goes on reading, and must not see
+ * another project's bytes. Parts that are not completed cost the bucket's owner money, so every failure
  * aborts the upload, and the next upload of the object aborts what a killed process left. A lifecycle rule of the bucket
  * for incomplete uploads covers the rest.
  */
@@ -20,12 +20,12 @@ import { MAX_PARTS, type Part, type PartSource, partsOfGrowing, partsOfWhole } f
 import { type Described, describeObject, type Upload } from './put.js';
 
 const PARTS_IN_FLIGHT = 2;
-/** How long aborting an upload may take, which goes on for this long after the writer's signal. */
+/** Timeout of aborting an upload, also after the writer's signal. */
 const ABORT_TIMEOUT_MS = 5_000;
-/** More uploads of one object are not left by crashes. */
+/** Maximum unfinished uploads of one object to abort; crashes leave fewer. */
 const MAX_LEFTOVERS = 20;
 
-/** The writer was not current any more once all parts were there. */
+/** The writer was no longer current once all parts were stored. */
 export class NotCurrent extends Error {}
 
 /** Uploads an object. Rejects with the SDK's error, also if the condition does not hold. */
@@ -42,7 +42,7 @@ export async function uploadInParts(bucket: Bucket, object: ExportObject, upload
 }
 
 /**
- * Uploads an object while it is made, which asks `isCurrent` at the end. The caller has taken a place of
+ * Uploads an object while it is rendered, and checks `isCurrent` at the end. The caller holds a permit of
  * `bucket.buffered`. Rejects as `uploadInParts` does, and with `NotCurrent`.
  */
 export async function uploadGrowing(
@@ -143,7 +143,7 @@ async function sendPart(
   return { PartNumber: number, ETag, ChecksumSHA256: checksum };
 }
 
-/** Aborts unfinished uploads of this object. A store or a policy that does not allow it is no failure. */
+/** Aborts unfinished uploads of this object. Ignores a store or a policy that does not allow it. */
 async function abortLeftovers(bucket: Bucket, name: string, signal: AbortSignal): Promise<void> {
   const command = new bucket.sdk.ListMultipartUploadsCommand({
     Bucket: bucket.name,

@@ -1,4 +1,4 @@
-/** Where the parts of an upload come from: an object that is whole, or one that is still being made. */
+/** The parts of an upload, of a whole object or of one that is still being rendered. */
 import { createHash, hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -10,12 +10,12 @@ import { SourceError } from './error.js';
 export type Part = { number: number; bytes: number; body: Buffer | Readable; checksum: string };
 
 /**
- * Gives the next part, in `buffer` if there is one, which must stay as it is until the part is confirmed; undefined after
- * the last. Rejects with `SourceError` if the object cannot be read, and with the reason of `signal`.
+ * Returns the next part, in `buffer` if there is one, which must not change until the part is confirmed; undefined after the
+ * last. Rejects with `SourceError` if the object cannot be read, and with the reason of `signal`.
  */
 export type PartSource = (buffer: Buffer | undefined, signal: AbortSignal) => Promise<Part | undefined>;
 
-/** How many parts an upload may have. */
+/** Maximum number of parts of an upload. */
 export const MAX_PARTS = 10_000;
 
 /** The parts of a whole object. Those without a buffer are streamed, and read twice: their checksum is sent first. */
@@ -37,12 +37,12 @@ export function partsOfWhole(object: ExportObject, partBytes: number): PartSourc
   };
 }
 
-/** The parts of an object that is still being made. Each needs a buffer, of one part. */
+/** The parts of an object that is still being rendered. Each needs a buffer of one part. */
 export function partsOfGrowing(object: Pick<GrowingObject, 'next'>): PartSource {
   let parts = 0;
   const queue = createSerialQueue();
   return async (buffer) => {
-    if (buffer === undefined) throw new Error('a part that is still being made has no buffer');
+    if (buffer === undefined) throw new Error('a part that is still being rendered has no buffer');
     const number = ++parts;
     const { bytes, sha256 } = await queue(() => object.next(buffer)).catch(failedSource);
     if (bytes === 0) return undefined;

@@ -30,7 +30,7 @@ import { writeShipment } from './write-shipment.js';
 const SLICE_MS = 10_000;
 const BUSY_MS = 1_000;
 const FAILING_AFTER_MS = 24 * 3_600_000;
-/** How soon an object is made again that failed here, not at the destination. */
+/** Delay after a failure of the service, not of the destination. */
 const OWN_RETRY_MS = 30_000;
 const MAX_ERROR_LENGTH = 500;
 const INTERNAL_ERROR = 'the service could not make the object; it retries';
@@ -131,7 +131,7 @@ async function recordFailure(
   for (const id of webhookIds) send(webhookJob(id));
 }
 
-/** A failure of our own, such as a full disk, is none of the destination: it is not counted, and soon retried. */
+/** Postpones after a failure of the service, such as a full disk: it does not count as one of the destination. */
 async function postpone(
   exports: Exports,
   { id, lease }: LeasedExport,

@@ -1,18 +1,18 @@
 import { DestinationError } from '../../export/destination.js';
 
-/** Part of the budget that the objects of one project share; a single object may have all of it. */
+/** The share of the budget for the objects of one project; a single object may exceed it. */
 const SHARE_OF_A_PROJECT = 0.25;
 const MIB = 1024 * 1024;
 
 /** The bytes of one object in temporary files. */
 export type SpoolAccount = {
   /**
-   * Counts bytes before they are written. Resolves once there is room, which others must leave first. Rejects with
-   * `DestinationError` if the object is larger than the whole budget, with `SpoolYield` if it must give up its bytes so that an
-   * older object gets room, and with the reason of `signal`.
+   * Reserves bytes before they are written; waits until the budget has them. Rejects with `DestinationError` if the object is
+   * larger than the whole budget, with `SpoolYield` if it must release its bytes to an older object, and with the reason of
+   * `signal`.
    */
   add: (bytes: number, signal: AbortSignal) => Promise<void>;
-  /** Gives back all its bytes. */
+  /** Releases all its bytes. */
   close: () => void;
 };
 
@@ -31,8 +31,8 @@ type Waiting = { bytes: number; resolve: () => void; reject: (error: Error) => v
 type Account = { projectId: string; held: number; waiting: Waiting | undefined };
 
 /**
- * Creates a budget of so many bytes. Objects get room in the order in which they began. Where each waits for the bytes of
- * another, the youngest yields.
+ * Creates a budget of `maxBytes`. Objects reserve in the order in which they were opened. In a deadlock, where each waits for
+ * the bytes of another, the youngest yields.
  */
 export function createSpoolBudget(maxBytes: number): SpoolBudget {
   /** The oldest first. */
@@ -48,16 +48,16 @@ export function createSpoolBudget(maxBytes: number): SpoolBudget {
     for (const account of accounts) {
       const { waiting } = account;
       if (waiting === undefined || !hasShare(account, waiting.bytes)) continue;
-      // Younger objects wait behind it, or a large one never got room.
+      // Younger objects wait behind it, so that a large one does not starve.
       if (waiting.bytes > left) break;
       left -= waiting.bytes;
       account.held += waiting.bytes;
       account.waiting = undefined;
       waiting.resolve();
     }
-    resolveStandstill([...accounts]);
+    resolveDeadlock([...accounts]);
     for (const { projectId } of accounts)
-      resolveStandstill([...accounts].filter((account) => account.projectId === projectId));
+      resolveDeadlock([...accounts].filter((account) => account.projectId === projectId));
   };
   return {
     bytesInUse: () => sum(accounts),
@@ -75,12 +75,12 @@ export function createSpoolBudget(maxBytes: number): SpoolBudget {
   };
 }
 
-/** Has the youngest yield where each waits for the bytes of another. */
-function resolveStandstill(accounts: readonly Account[]): void {
+/** Makes the youngest yield where each waits for the bytes of another. */
+function resolveDeadlock(accounts: readonly Account[]): void {
   const waiting = accounts.filter(({ held, waiting }) => held > 0 || waiting !== undefined);
   if (waiting.length < 2 || waiting.some((account) => account.waiting === undefined)) return;
   const youngest = waiting.findLast(({ held }) => held > 0);
-  youngest?.waiting?.reject(new SpoolYield('an older object needs the room'));
+  youngest?.waiting?.reject(new SpoolYield('an older object needs the bytes'));
 }
 
 type Addition = { bytes: number; signal: AbortSignal; maxBytes: number; serve: () => void };

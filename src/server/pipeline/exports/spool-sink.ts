@@ -1,4 +1,4 @@
-/** Where the bytes of an object are kept while they are made and sent. */
+/** Stores the bytes of an object, in memory or a temporary file, until they are sent. */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ const MEMORY_BYTES = 256 * 1024;
 /** Chunks that are read: fewer, larger ones take less CPU. */
 const CHUNK_BYTES = 256 * 1024;
 
-/** A sink that keeps copies of chunks in memory, and writes them to a file once they are many. */
+/** A sink of chunks: copies in memory up to 256 KiB, a temporary file beyond. */
 export function createSink(folder: string, account: SpoolAccount, signal: AbortSignal) {
   let chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -50,7 +50,7 @@ export function createSink(folder: string, account: SpoolAccount, signal: AbortS
   return { add, fill, finish, dispose, bytes: () => bytes };
 }
 
-/** A file whose name is removed at once: it ends with its descriptor, even if the process is killed. */
+/** Opens a file and unlinks it: the system frees it with its descriptor, even if the process is killed. */
 async function openNameless(folder: string): Promise<FileHandle> {
   const path = join(folder, `attest-export-${randomUUID()}`);
   const file = await open(path, 'wx+', 0o600);
@@ -58,7 +58,7 @@ async function openNameless(folder: string): Promise<FileHandle> {
   return file;
 }
 
-/** A stream of a part of a file. Unlike a `ReadStream`, which closes the file when it is destroyed, it leaves it open. */
+/** Streams a part of a file, and leaves the file open; a `ReadStream` would close it when it is destroyed. */
 function readFile(file: FileHandle | undefined, start: number, end: number): Readable {
   if (file === undefined) throw new Error('the object was disposed of');
   let position = start;

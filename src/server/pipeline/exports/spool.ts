@@ -31,13 +31,13 @@ type Made = Pick<ExportObject, 'name' | 'contentType' | 'revision'> & {
 };
 
 /**
- * Makes an object as its user asks for it. What is wanted whole is in a file without a name, so that its length and
- * SHA-256 are known before it is sent, and it can be sent again; short text stays in memory. Text that is known to be too
- * long to be wanted whole is not written to a file first, which would keep the destination waiting. Memory does not grow with the
- * text. Waits for room in the budget, which may take several attempts, each of which calls `render` and `use`.
+ * Renders an object on demand. A whole object is spooled, so that its length and SHA-256 are known before it is sent, and it
+ * can be sent again: short text in memory, longer text in an unlinked file. Text that is known to be too long for that is
+ * streamed without a file, so that the destination does not wait. Memory does not grow with the text. Waits for the budget;
+ * each time that the object yields, `render` and `use` are called again.
  *
- * @param use is called with the object, which ends with it
- * @returns what `use` does
+ * @param use gets the object, which is valid until it resolves
+ * @returns the result of `use`
  */
 export async function spool<T>(
   { render, isLonger = async () => false, ...described }: Made,
@@ -78,12 +78,12 @@ export async function spool<T>(
   }
 }
 
-/** The bytes of an object, which can be read any number of times until they are closed. */
+/** The spooled bytes of an object, readable any number of times until they are closed. */
 type Spooled = Pick<ExportObject, 'bytes' | 'sha256' | 'read' | 'fill'>;
 
 type Attempt = Pick<SpoolOptions, 'folder' | 'isGzip' | 'signal'> & { account: SpoolAccount };
 
-/** One making of a text: see `GrowingObject`. */
+/** Renders a text once; see `GrowingObject`. */
 function openSpool(text: AsyncIterable<Uint8Array>, { folder, account, isGzip, signal }: Attempt) {
   const closing = new AbortController();
   const either = AbortSignal.any([signal, closing.signal]);
@@ -115,14 +115,14 @@ function openSpool(text: AsyncIterable<Uint8Array>, { folder, account, isGzip, s
 type Source = ReturnType<typeof createSource>;
 type Sink = ReturnType<typeof createSink>;
 
-/** Gives the bytes of an object one part after the other: first, once, those that were spooled. */
+/** Reads an object part by part: first the spooled bytes, then the rest of the source. */
 function createGrowing(source: Source, sink: Sink) {
   const hash = createHash('sha256');
   let bytes = 0;
   let sha256: Uint8Array | undefined;
   let rest: Uint8Array = new Uint8Array();
   let isSpooled = true;
-  /** Fills the beginning of a buffer. @returns how many bytes: none at the end */
+  /** Fills the beginning of a buffer. @returns the number of bytes; 0 at the end */
   const fill = async (buffer: Uint8Array): Promise<number> => {
     const spooled = Math.min(buffer.length, sink.bytes() - bytes, CHUNK_BYTES);
     if (spooled > 0) {
@@ -206,7 +206,7 @@ async function* copyEach(chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8
   for await (const chunk of chunks) yield Buffer.from(chunk);
 }
 
-/** Bytes that are in memory already. */
+/** A spooled object of bytes in memory. */
 export function spoolBytes(bytes: Uint8Array): Spooled {
   return {
     bytes: bytes.length,
