@@ -18,22 +18,22 @@ export type ExportObject = {
 };
 
 /**
- * An object whose bytes are rendered on demand. Only one method may be called at a time. Each rejects with the
- * reason if the object cannot be made.
+ * An object whose bytes are rendered on demand. Calls must not overlap. Each rejects with the
+ * reason if the object cannot be rendered.
  */
-export type GrowingObject = Pick<ExportObject, 'name' | 'contentType' | 'revision'> & {
+export type StreamedObject = Pick<ExportObject, 'name' | 'contentType' | 'revision'> & {
   /** The object if it has no more bytes than that; undefined if it is larger. */
   upTo(bytes: number): Promise<ExportObject | undefined>;
   /**
-   * Fills a buffer with the bytes that follow those given before. Another call may be made once this one has ended.
+   * Fills a buffer with the next bytes. Calls must not overlap.
    *
-   * @returns how many, fewer than fit at the end only, and their SHA-256
+   * @returns their number, fewer than fit only at the end, and their SHA-256
    */
-  next(buffer: Uint8Array): Promise<{ bytes: number; sha256: Uint8Array }>;
-  /** The object with all its bytes. After a call of `next` it is made again, and its content may be newer. */
+  readPart(buffer: Uint8Array): Promise<{ bytes: number; sha256: Uint8Array }>;
+  /** The object with all its bytes. After a call of `readPart` it is rendered again, and its content may be newer. */
   whole(): Promise<ExportObject>;
-  /** Length and SHA-256 of the bytes, once the last has been made. */
-  made(): Pick<ExportObject, 'bytes' | 'sha256'>;
+  /** Length and SHA-256 of the whole, once its last byte has been rendered. */
+  summary(): Pick<ExportObject, 'bytes' | 'sha256'>;
 };
 
 /**
@@ -52,8 +52,8 @@ export type OpenDestination = {
    * condition that it is unchanged since. Repeats that if another writer was faster.
    */
   write(object: ExportObject, control: WriteControl): Promise<WriteOutcome>;
-  /** As `write`, and may send the first parts of the object before it is whole. Missing if the destination cannot. */
-  writeGrowing?(object: GrowingObject, control: WriteControl): Promise<WriteOutcome>;
+  /** As `write`, but sends parts of the object while it is rendered. Absent if the destination cannot. */
+  writeStreamed?(object: StreamedObject, control: WriteControl): Promise<WriteOutcome>;
   /** Writes a probe and checks that conditional writes are honoured. Idempotent. */
   probe(signal: AbortSignal): Promise<void>;
   /** Closes connections and deletes temporary files. */

@@ -12,11 +12,11 @@ import { untilAborted } from '../../core/until-aborted.js';
 import {
   DestinationError,
   type ExportObject,
-  type GrowingObject,
+  type StreamedObject,
   type WriteControl,
 } from '../destination.js';
 import { type Bucket, send } from './bucket.js';
-import { MAX_PARTS, type Part, type PartSource, partsOfGrowing, partsOfWhole } from './part-sources.js';
+import { MAX_PARTS, type Part, type PartSource, partsOfStreamed, partsOfWhole } from './part-sources.js';
 import { type Described, describeObject, type Upload } from './put.js';
 
 const PARTS_IN_FLIGHT = 2;
@@ -45,12 +45,12 @@ export async function uploadInParts(bucket: Bucket, object: ExportObject, upload
  * Uploads an object while it is rendered, and checks `isCurrent` at the end. The caller holds a permit of
  * `bucket.buffered`. Rejects as `uploadInParts` does, and with `NotCurrent`.
  */
-export async function uploadGrowing(
+export async function uploadStreamed(
   bucket: Bucket,
-  object: GrowingObject,
+  object: StreamedObject,
   upload: Upload & Pick<WriteControl, 'isCurrent'>,
 ): Promise<void> {
-  await uploadParts(bucket, object, { next: partsOfGrowing(object), isBuffered: true }, upload);
+  await uploadParts(bucket, object, { next: partsOfStreamed(object), isBuffered: true }, upload);
 }
 
 /** The parts of an upload, and whether they are held in buffers. */

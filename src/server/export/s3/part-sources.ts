@@ -3,7 +3,7 @@ import { createHash, hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createSerialQueue } from '../../core/serial-queue.js';
-import { DestinationError, type ExportObject, type GrowingObject } from '../destination.js';
+import { DestinationError, type ExportObject, type StreamedObject } from '../destination.js';
 import { SourceError } from './error.js';
 
 /** A part with its SHA-256 in base64. */
@@ -38,13 +38,13 @@ export function partsOfWhole(object: ExportObject, partBytes: number): PartSourc
 }
 
 /** The parts of an object that is still being rendered. Each needs a buffer of one part. */
-export function partsOfGrowing(object: Pick<GrowingObject, 'next'>): PartSource {
+export function partsOfStreamed(object: Pick<StreamedObject, 'readPart'>): PartSource {
   let parts = 0;
   const queue = createSerialQueue();
   return async (buffer) => {
     if (buffer === undefined) throw new Error('a part that is still being rendered has no buffer');
     const number = ++parts;
-    const { bytes, sha256 } = await queue(() => object.next(buffer)).catch(failedSource);
+    const { bytes, sha256 } = await queue(() => object.readPart(buffer)).catch(failedSource);
     if (bytes === 0) return undefined;
     if (number > MAX_PARTS)
       throw new DestinationError('the object is too large for the store; use compression');

@@ -13,7 +13,7 @@ export type Upload = { condition: Condition; signal: AbortSignal };
 export type Described = Pick<ExportObject, 'name' | 'contentType' | 'revision'> &
   Partial<Pick<ExportObject, 'sha256'>>;
 
-/** Where an object goes, and what is stored beside its bytes: of a growing object no SHA-256, which is not known yet. */
+/** Where an object goes, and what is stored beside its bytes: of a streamed object no SHA-256, which is not yet known. */
 export function describeObject({ name }: Bucket, object: Described) {
   const { revision, sha256 } = object;
   return {

@@ -8,7 +8,7 @@ import { probeName, probeStore } from '../probe.js';
 import { type Bucket, createSemaphore, limitAnswers, type Semaphore, signBodies } from './bucket.js';
 import { networkLimits, STALL_TIMEOUT_MS } from './network.js';
 import { openRole, type Role } from './role.js';
-import { openStore, writeGrowing } from './write.js';
+import { openStore, writeStreamed } from './write.js';
 
 /** The SDK sends requests for such names to hosts of other services of AWS, even beside an `endpoint`. */
 const OTHER_THAN_BUCKET = /(?:--[a-z]+-s3|\.mrap)$/;
@@ -37,7 +37,7 @@ export async function openS3(context: DestinationContext, options: S3Options = {
   const store = openStore({ client, ...bucket });
   return {
     write: (object, control) => writeNewer(store, object, control),
-    writeGrowing: (object, control) => writeGrowing({ client, ...bucket }, object, control),
+    writeStreamed: (object, control) => writeStreamed({ client, ...bucket }, object, control),
     probe: async (signal) => {
       await role?.checkTrust(signal);
       await probeStore(store, probeName(context), signal);

@@ -4,7 +4,7 @@ import { type ObjectStore, parseRevision, writeNewer } from '../compare-and-swap
 import {
   DestinationError,
   type ExportObject,
-  type GrowingObject,
+  type StreamedObject,
   type WriteControl,
   type WriteOutcome,
 } from '../destination.js';
@@ -17,7 +17,7 @@ import {
   statusOf,
   toDestinationError,
 } from './error.js';
-import { NotCurrent, uploadGrowing, uploadInParts } from './multipart.js';
+import { NotCurrent, uploadInParts, uploadStreamed } from './multipart.js';
 import { type Condition, putObject, type Upload } from './put.js';
 
 /** The object of a name. `hidden`: its existence cannot be read. */
@@ -121,9 +121,9 @@ async function outcomeOf(
  * is in its place, or other uploads hold all buffers, the object is written once it is whole. A row takes 27 µs of
  * CPU (`npm run bench -- --only exports`).
  */
-export async function writeGrowing(
+export async function writeStreamed(
   bucket: Bucket,
-  object: GrowingObject,
+  object: StreamedObject,
   control: WriteControl,
 ): Promise<WriteOutcome> {
   const write = (whole: ExportObject) => writeNewer(openStore(bucket), whole, control);
@@ -136,7 +136,7 @@ export async function writeGrowing(
   if (!bucket.buffered.tryAcquire()) return write(await object.whole());
   try {
     const upload = { ...control, condition: conditionOf(stored) };
-    const result = await outcomeOf(bucket, object.name, control, uploadGrowing(bucket, object, upload));
+    const result = await outcomeOf(bucket, object.name, control, uploadStreamed(bucket, object, upload));
     if (result === 'stored') return { outcome: 'written' };
   } catch (error) {
     if (error instanceof NotCurrent) return SUPERSEDED;

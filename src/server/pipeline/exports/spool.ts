@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 import { createGzip } from 'node:zlib';
-import type { ExportObject, GrowingObject } from '../../export/destination.js';
+import type { ExportObject, StreamedObject } from '../../export/destination.js';
 import { type SpoolAccount, type SpoolBudget, SpoolYield } from './spool-budget.js';
 import { createSink } from './spool-sink.js';
 
@@ -42,7 +42,7 @@ type Made = Pick<ExportObject, 'name' | 'contentType' | 'revision'> & {
 export async function spool<T>(
   { render, isLonger = async () => false, ...described }: Made,
   { budget, projectId, signal, ...options }: SpoolOptions,
-  use: (object: GrowingObject) => Promise<T>,
+  use: (object: StreamedObject) => Promise<T>,
 ): Promise<T> {
   for (;;) {
     const open = () => openSpool(render(), { account: budget.open(projectId), signal, ...options });
@@ -56,9 +56,9 @@ export async function spool<T>(
       return await use({
         ...described,
         upTo: async (bytes) => (options.isGzip || !(await isLonger(bytes)) ? upTo(bytes) : undefined),
-        next: (buffer) => {
+        readPart: (buffer) => {
           isTaken = true;
-          return opened.next(buffer);
+          return opened.readPart(buffer);
         },
         whole: async () => {
           if (isTaken) {
@@ -68,7 +68,7 @@ export async function spool<T>(
           }
           return (await upTo(Number.POSITIVE_INFINITY)) as ExportObject;
         },
-        made: () => opened.made(),
+        summary: () => opened.summary(),
       });
     } catch (error) {
       if (!(error instanceof SpoolYield)) throw error;
@@ -83,14 +83,14 @@ type Spooled = Pick<ExportObject, 'bytes' | 'sha256' | 'read' | 'fill'>;
 
 type Attempt = Pick<SpoolOptions, 'folder' | 'isGzip' | 'signal'> & { account: SpoolAccount };
 
-/** Renders a text once; see `GrowingObject`. */
+/** Renders a text once; see `StreamedObject`. */
 function openSpool(text: AsyncIterable<Uint8Array>, { folder, account, isGzip, signal }: Attempt) {
   const closing = new AbortController();
   const either = AbortSignal.any([signal, closing.signal]);
   const source = createSource(isGzip ? compress(text, either) : text, either);
   const sink = createSink(folder, account, either);
   const spooledHash = createHash('sha256');
-  const growing = createGrowing(source, sink);
+  const reader = createPartReader(source, sink);
   let spooled: Spooled | undefined;
   const upTo = async (bytes: number): Promise<Spooled | undefined> => {
     while (spooled === undefined && sink.bytes() <= bytes) {
@@ -109,14 +109,14 @@ function openSpool(text: AsyncIterable<Uint8Array>, { folder, account, isGzip, s
     await source.end();
     await sink.dispose();
   };
-  return { upTo, next: growing.next, made: () => spooled ?? growing.made(), close };
+  return { upTo, readPart: reader.readPart, summary: () => spooled ?? reader.summary(), close };
 }
 
 type Source = ReturnType<typeof createSource>;
 type Sink = ReturnType<typeof createSink>;
 
 /** Reads an object part by part: first the spooled bytes, then the rest of the source. */
-function createGrowing(source: Source, sink: Sink) {
+function createPartReader(source: Source, sink: Sink) {
   const hash = createHash('sha256');
   let bytes = 0;
   let sha256: Uint8Array | undefined;
@@ -141,7 +141,7 @@ function createGrowing(source: Source, sink: Sink) {
     rest = rest.subarray(piece.length);
     return piece.length;
   };
-  const next = async (buffer: Uint8Array): Promise<{ bytes: number; sha256: Uint8Array }> => {
+  const readPart = async (buffer: Uint8Array): Promise<{ bytes: number; sha256: Uint8Array }> => {
     const partHash = createHash('sha256');
     let filled = 0;
     let hashed = 0;
@@ -159,9 +159,9 @@ function createGrowing(source: Source, sink: Sink) {
     return { bytes: filled, sha256: partHash.digest() };
   };
   return {
-    next,
-    made: () => {
-      if (sha256 === undefined) throw new Error('the object is still being made');
+    readPart,
+    summary: () => {
+      if (sha256 === undefined) throw new Error('the object is still being rendered');
       return { bytes, sha256 };
     },
   };

@@ -1,8 +1,8 @@
 import {
   DestinationError,
   type ExportObject,
-  type GrowingObject,
   type OpenDestination,
+  type StreamedObject,
   type WriteControl,
   type WriteOutcome,
 } from '../../export/destination.js';
@@ -14,7 +14,7 @@ import { recordSuperseded } from '../../store/exports/shipments.js';
 import type { Exports } from '../pipeline.js';
 
 /** An object to write for a piece of work. */
-type Write = { object: ExportObject | GrowingObject; work: ExportWork; signal: AbortSignal };
+type Write = { object: ExportObject | StreamedObject; work: ExportWork; signal: AbortSignal };
 
 const CONTENDED =
   'another writer keeps replacing the object: nothing else may write below the folder of this export';
@@ -42,7 +42,7 @@ export async function writeObject(
     writeTo(destination, object, { signal, isCurrent }),
   );
   if (written.outcome === 'written') {
-    const made = 'made' in object ? object.made() : object;
+    const made = 'summary' in object ? object.summary() : object;
     const isRecorded = await retryWhileUnavailable(() =>
       exports.pool.begin((tx) => record(tx, writer, made)),
     );
@@ -58,10 +58,10 @@ export async function writeObject(
 
 async function writeTo(
   destination: OpenDestination,
-  object: ExportObject | GrowingObject,
+  object: ExportObject | StreamedObject,
   control: WriteControl,
 ): Promise<WriteOutcome> {
-  if (!('made' in object)) return destination.write(object, control);
-  if (destination.writeGrowing !== undefined) return destination.writeGrowing(object, control);
+  if (!('summary' in object)) return destination.write(object, control);
+  if (destination.writeStreamed !== undefined) return destination.writeStreamed(object, control);
   return destination.write(await object.whole(), control);
 }

@@ -210,8 +210,8 @@ t.test('parts are sent while the next are made, and the object is whole', async 
       isGzip: false,
     };
     const { signal } = writing();
-    return spool({ ...object, render }, { ...options, signal }, async (growing) =>
-      bucket.writeGrowing?.(growing, { signal, isCurrent }),
+    return spool({ ...object, render }, { ...options, signal }, async (streamed) =>
+      bucket.writeStreamed?.(streamed, { signal, isCurrent }),
     );
   };
   const waitingForParts = async function* () {
@@ -276,10 +276,10 @@ t.test('of an object that is known to be large nothing is in a file or waits', a
   };
   const made = { name: NAME, contentType: 'application/jsonl', revision: 1, render };
   const isLonger = async (bytes: number) => bytes < content.length;
-  const outcome = await spool({ ...made, isLonger }, options, async (growing) => {
-    const written = await bucket.writeGrowing?.(growing, writing());
+  const outcome = await spool({ ...made, isLonger }, options, async (streamed) => {
+    const written = await bucket.writeStreamed?.(streamed, writing());
     const sha256 = createHash('sha256').update(content).digest();
-    t.same(growing.made(), { bytes: content.length, sha256 });
+    t.same(streamed.summary(), { bytes: content.length, sha256 });
     return written;
   });
   t.strictSame(outcome, { outcome: 'written' });
