@@ -4,7 +4,7 @@
  */
 import { DestinationError, type ExportObject, type WriteControl, type WriteOutcome } from './destination.js';
 
-/** How often a write is repeated because another writer was faster. */
+/** Maximum attempts of a write while other writers are faster. */
 const MAX_TRIES = 5;
 
 /** The object that a store holds under a name; `version` is its ETag or generation. */

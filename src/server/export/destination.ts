@@ -42,7 +42,7 @@ export type StreamedObject = Pick<ExportObject, 'name' | 'contentType' | 'revisi
  */
 export type WriteOutcome = { outcome: 'written' } | { outcome: 'superseded'; revision: number | undefined };
 
-/** How a write is bounded: `signal` aborts it, and `isCurrent` says whether its writer still holds the lease. */
+/** Controls of a write: `signal` aborts it, and `isCurrent` checks that its writer still holds the lease. */
 export type WriteControl = { signal: AbortSignal; isCurrent: () => Promise<boolean> };
 
 /** An open destination. Every method rejects with `DestinationError` if the destination fails. */

@@ -12,7 +12,7 @@ export type Destinations = {
 /** The columns that determine an export's destination. */
 type StoredExport = StoredDestination & { projectId: string };
 
-/** Sessions and connections outlive the pause between two batches, and not much more. */
+/** Idle time before a destination is closed: a little longer than the pause between two batches. */
 const IDLE_MS = 60_000;
 
 type Entry = { opening: Promise<OpenDestination>; users: number; idle: NodeJS.Timeout | undefined };

@@ -7,9 +7,9 @@ import { pipeline, Readable } from 'node:stream';
 import { DestinationError } from './destination.js';
 import { explainNetworkError, TransferError } from './failure-text.js';
 
-/** More than any answer that exports ask for. */
+/** Maximum size of an answer; those to exports are smaller. */
 const MAX_ANSWER_BYTES = 256 * 1024;
-/** Free connections are closed before the other side does that, which a request could coincide with. */
+/** Idle connections are closed before the server closes them, which could race a request. */
 const KEEP_ALIVE_MS = 10_000;
 
 /** A request. A stream as body is destroyed at the end; its length must be in the headers. */

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { type ObjectStore, revisionMetadata, type Stored } from './compare-and-swap.js';
 import { type DestinationContext, DestinationError, type ExportObject } from './destination.js';
 
-/** How often a probe is repeated because another probe was faster. */
+/** Maximum attempts of a probe while other probes are faster. */
 const MAX_TRIES = 5;
 
 /** The name of an export's probe: `<prefix>/<export id>/probe`. */

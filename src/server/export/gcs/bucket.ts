@@ -44,7 +44,7 @@ async function repeatLost(upload: () => Promise<boolean>): Promise<boolean> {
 type Storage = InstanceType<Sdk['Storage']>;
 type Session = { storage: Storage; signal: AbortSignal; failure: () => unknown };
 
-/** Runs an operation of the SDK to its very end: nothing that it started goes on after it. */
+/** Awaits an operation of the SDK and everything that it started. */
 async function run<T>(
   deps: BucketDeps,
   signal: AbortSignal,

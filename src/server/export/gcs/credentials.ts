@@ -7,7 +7,7 @@ import { toImpersonationError } from './gcs-error.js';
 
 const SCOPE = 'https://www.googleapis.com/auth/devstorage.read_write';
 const LIFETIME_S = 3600;
-/** A token is replaced so long before it expires that requests under way end in time. */
+/** Renewal margin of a token: longer than a request. */
 const EARLY_MS = 5 * 60_000;
 const LIBRARY_MS = 30_000;
 
@@ -46,7 +46,7 @@ export function findAccountProblem(context: DestinationContext): string | undefi
   );
 }
 
-/** The operator. The library renews his tokens; it cannot be aborted, and is waited for so long. */
+/** The operator's identity. The library renews the tokens; it cannot be aborted, so the wait for it is bounded. */
 export function asOperator(operator: OperatorCredentials): Identity {
   const authorise: Identity['authorise'] = async (signal) => {
     try {

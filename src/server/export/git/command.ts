@@ -20,7 +20,7 @@ export type Command = {
   readonly signal: AbortSignal;
   /** The name of the command's work in errors: `the fetch`. */
   readonly what: string;
-  /** How long it may make no progress: neither read input, nor write output, nor grow `disk`. */
+  /** Stall timeout: it neither reads input, nor writes output, nor grows `disk`. */
   readonly stallMs: number;
   readonly totalMs: number;
   /** A directory that it may fill to a bound. */

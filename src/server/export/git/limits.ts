@@ -1,17 +1,17 @@
 /** Bounds of git's processes and of repeated attempts. */
 export type GitLimits = {
-  /** How often a write starts over because others move the branch. */
+  /** Maximum attempts of a write while others move the branch. */
   readonly maxAttempts: number;
-  /** How long a process may make no progress. */
+  /** Stall timeout of a process. */
   readonly stallMs: number;
-  /** How long a fetch may take, and how large the local repository may get by it. */
+  /** Timeout of a fetch, and the maximum size of the local repository after it. */
   readonly fetchMs: number;
   readonly maxFetchBytes: number;
-  /** How long a push may take. */
+  /** Timeout of a push. */
   readonly pushMs: number;
-  /** How much memory each process may have. A server can make git read a list of branches without end. */
+  /** Memory limit of each process: a server can send an endless list of branches. */
   readonly maxMemoryBytes: number;
-  /** Size beyond that of one fetch from which the local repository is made anew before the next write. */
+  /** Growth beyond the first fetch after which the local repository is recreated before the next write. */
   readonly maxRepositoryBytes: number;
 };
 

@@ -40,11 +40,11 @@ const COMMIT = /^[0-9a-f]{40}$/;
 type Known = {
   head: string | undefined;
   blob: string | undefined;
-  /** The size from which on the repository is made anew; undefined while there is none. */
+  /** The size at which the repository is recreated; undefined before the first fetch. */
   maxBytes: number | undefined;
 };
 
-/** Opens the repository, which is made when it is first needed, and anew after an error or when it exceeds its bound. */
+/** Opens the repository: creates it on first use, and again after an error or beyond its maximum size. */
 export function openRepository(runner: GitRunner, branch: string): Repository {
   const known: Known = { head: undefined, blob: undefined, maxBytes: undefined };
   const ref = `refs/heads/${branch}`;

@@ -1,12 +1,12 @@
-/** A bucket: the SDK's client with limits on how long a request may take and how large an answer may be. */
+/** A bucket: the SDK's client with timeouts of requests and a maximum size of answers. */
 import { pipeline, type Readable, Transform } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { DestinationError } from '../destination.js';
 import { type Operation, SourceError } from './error.js';
 
-/** How long an answer may take from the last byte of the request: completing a large upload takes S3 minutes. */
+/** Timeout of an answer after the last byte of the request: completing a large upload takes S3 minutes. */
 const ANSWER_TIMEOUT_MS = 10 * 60_000;
-/** More than any answer that exports ask for. */
+/** Maximum size of an answer; those to exports are smaller. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 
 type Sdk = typeof import('@aws-sdk/client-s3');

@@ -1,10 +1,10 @@
-/** How long the SDK's requests may take, and where those to a customer's host may go. */
+/** Timeouts of the SDK's requests, and the allowed addresses of a customer's host. */
 import http from 'node:http';
 import https from 'node:https';
 import { type GuardOptions, guardedAgents } from '../../net/destination.js';
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** How long a request may make no progress. */
+/** Stall timeout of a request. */
 export const STALL_TIMEOUT_MS = 30_000;
 
 const silent = () => undefined;

@@ -6,14 +6,14 @@ import { type Bucket, send } from './bucket.js';
 /** The condition that the object is unchanged since it was read. */
 export type Condition = { IfMatch: string } | { IfNoneMatch: '*' };
 
-/** How a conditional upload is bounded. */
+/** The condition and the signal of an upload. */
 export type Upload = { condition: Condition; signal: AbortSignal };
 
 /** The metadata of an object that is not yet whole. */
 export type Described = Pick<ExportObject, 'name' | 'contentType' | 'revision'> &
   Partial<Pick<ExportObject, 'sha256'>>;
 
-/** Where an object goes, and what is stored beside its bytes: of a streamed object no SHA-256, which is not yet known. */
+/** The key and metadata of an object; without the SHA-256 of a streamed object, which is not yet known. */
 export function describeObject({ name }: Bucket, object: Described) {
   const { revision, sha256 } = object;
   return {

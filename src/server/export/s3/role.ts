@@ -6,7 +6,7 @@ import type { Session } from './bucket.js';
 import { clean, toDestinationError } from './error.js';
 import type { NetworkLimits } from './network.js';
 
-/** How long before its end a session is renewed: longer than a request waits for its answer. */
+/** Renewal margin of a session: longer than the timeout of an answer. */
 const RENEW_BEFORE_MS = 15 * 60_000;
 
 /** Credentials as the SDK of S3 takes them. */

@@ -15,7 +15,7 @@ const OTHER_THAN_BUCKET = /(?:--[a-z]+-s3|\.mrap)$/;
 const DEFAULT_REGION = 'us-east-1';
 const MIB = 1024 * 1024;
 const PART_BYTES = 8 * MIB;
-/** Of all uploads of the process; each takes 16 MiB. */
+/** The buffered uploads of the process; each takes 16 MiB. */
 const BUFFERED = createSemaphore(4);
 
 /** The measures of a destination, and how the host of an `endpoint` is found and trusted. */
@@ -49,7 +49,7 @@ export async function openS3(context: DestinationContext, options: S3Options = {
   };
 }
 
-/** Whose credentials are used. Throws if none may be, or if the settings contradict each other. */
+/** Finds whose credentials are used. Throws if none are allowed, or if the settings contradict each other. */
 function findCredentialsKind({
   destination,
   ambientCredentials,

@@ -26,7 +26,7 @@ const CONNECTION_CODES = new Set([
  */
 const UNAVAILABLE_STATES = /^(25006|25P03|40001|40P01|53...|55P03|57014|58...|XX...)$/;
 
-/** How long {@link retryWhileUnavailable} retries, approximately. */
+/** Approximate duration of the retries of {@link retryWhileUnavailable}. */
 const STORE_PATIENCE_MS = 10_000;
 const RETRY_MS = 500;
 

@@ -20,13 +20,13 @@ export type StandbyWatch = {
 
 type Options = {
   url: string;
-  /** Called when the standby stops to answer, and when it answers again. */
+  /** Called when the standby stops responding, and when it responds again. */
   onChange: (reason: string | undefined) => void;
 };
 
 const REASON = "the database's synchronous standby does not answer";
 const ASK_MS = 1_000;
-/** Shorter than the 5 s in which a write is refused, by an interval and a query. */
+/** Shorter than the 5 s timeout of a write, by an interval and a query. */
 const PATIENCE_MS = 2_500;
 const LOOK_MS = 500;
 const STATEMENT_TIMEOUT_MS = 5_000;
