@@ -4,28 +4,35 @@ import { RULES, rulesStub } from '../packages/stage-client.js';
 import { stripUnreadOptions } from '../packages/strip-options.js';
 
 /**
- * A page of `src/web/`: its folder, the library that its JSX is for, the path that its assets are found under, and whether
- * it is bundled into one script.
+ * A page of `src/web/`: its folder, the path that its assets are found under, and whether it is bundled into one script.
  */
-type Page = { name: string; jsx: 'react' | 'preact'; base: string; isOneScript: boolean };
+type Page = { name: string; base: string; isOneScript: boolean };
 
 /** The pages, each of which has a TypeScript project of its own. */
 export const PAGES: readonly Page[] = [
-  { name: 'dashboard', jsx: 'react', base: '/dashboard/', isOneScript: false },
-  { name: 'verify', jsx: 'preact', base: './', isOneScript: true },
+  { name: 'dashboard', base: '/dashboard/', isOneScript: false },
+  { name: 'verify', base: './', isOneScript: true },
 ];
+
+/** Libraries for React run on Preact. */
+const ALIASES = {
+  'react/jsx-runtime': 'preact/jsx-runtime',
+  'react-dom': 'preact/compat',
+  react: 'preact/compat',
+};
 
 /**
  * Bundles the page into `dist/web/<name>/`: `index.html`, and scripts and styles with their hashes as names. Returns the
  * paths, from `root`, of the modules that it is made of. Throws if a file does not compile.
  */
-export async function bundlePage(root: string, { name, jsx, base, isOneScript }: Page): Promise<string[]> {
+export async function bundlePage(root: string, { name, base, isOneScript }: Page): Promise<string[]> {
   const built = await build({
     configFile: false,
     root: join(root, 'src/web', name),
     base,
     logLevel: 'warn',
-    oxc: { jsx: { runtime: 'automatic', importSource: jsx } },
+    oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+    resolve: { alias: ALIASES },
     plugins: [browserPrimitives(), lightDescriptors()],
     build: {
       outDir: join(root, 'dist/web', name),

@@ -1,5 +1,5 @@
 import { TransportProvider, useQuery } from '@connectrpc/connect-query';
-import { useMemo } from 'react';
+import { useMemo } from 'preact/hooks';
 import { Route, Switch } from 'wouter';
 import { SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
 import { isSignedOut } from './errors.js';
@@ -28,7 +28,7 @@ function SignedIn() {
   if (session.data !== undefined) return <Shell session={session.data} />;
   if (isSignedOut(session.error)) return <SignIn />;
   return (
-    <main className="alone">
+    <main class="alone">
       {session.isPending ? (
         <Loading what="the dashboard" />
       ) : (

@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
-import { useEffect } from 'react';
+import { useEffect } from 'preact/hooks';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
 import type { Session } from '../../../gen/attestation/admin/v1/sessions_pb.js';
 import type { Scope } from './transport.js';
@@ -18,11 +18,11 @@ const ENVIRONMENTS = [
 /** Chooses the environment and, in the operator's session, the project. */
 export function ScopePicker({ session, scope, onChange }: Props) {
   return (
-    <div className="scope">
+    <div class="scope">
       {session.projectId === '' ? (
         <ProjectChoice scope={scope} onChange={onChange} />
       ) : (
-        <strong className="project">{safe(session.projectName)}</strong>
+        <strong class="project">{safe(session.projectName)}</strong>
       )}
       <Segments
         label="Environment"

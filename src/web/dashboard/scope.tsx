@@ -1,4 +1,5 @@
-import { createContext, useContext } from 'react';
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
 import type { Session } from '../../../gen/attestation/admin/v1/sessions_pb.js';
 import type { Scope } from './transport.js';
 

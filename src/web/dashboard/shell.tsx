@@ -1,7 +1,9 @@
 import { createClient } from '@connectrpc/connect';
 import { TransportProvider, useTransport } from '@connectrpc/connect-query';
 import { useQueryClient } from '@tanstack/react-query';
-import { lazy, type RefObject, Suspense, useEffect, useMemo, useRef, useState } from 'react';
+import type { RefObject } from 'preact';
+import { lazy, Suspense } from 'preact/compat';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
 import { type Session, SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
 import { ScopeProvider } from './scope.js';
@@ -53,13 +55,13 @@ export function Shell({ session }: { session: Session }) {
     setScope(next);
   };
   return (
-    <div className="shell">
-      <a className="skip" href="#content">
+    <div class="shell">
+      <a class="skip" href="#content">
         Skip to content
       </a>
-      <header className="top">
-        <Link href="/submissions" className="brand">
-          <span aria-hidden="true" className="mark" />
+      <header class="top">
+        <Link href="/submissions" class="brand">
+          <span aria-hidden="true" class="mark" />
           Attestation service
         </Link>
         <ScopePicker session={session} scope={scope} onChange={choose} />
@@ -82,7 +84,7 @@ export function Shell({ session }: { session: Session }) {
 }
 
 /** The place that gets the focus with each new page, so that keyboards and screen readers go on from there. */
-function useFocusOnNavigation(): RefObject<HTMLElement> {
+function useFocusOnNavigation(): RefObject<HTMLElement | null> {
   const [location] = useLocation();
   const place = useRef<HTMLElement>(null);
   const shown = useRef(location);
@@ -103,7 +105,7 @@ function Navigation() {
     if (nav.current && link) nav.current.scrollLeft += middleOf(link) - middleOf(nav.current);
   }, [current]);
   return (
-    <nav className="side" aria-label="Pages" ref={nav}>
+    <nav class="side" aria-label="Pages" ref={nav}>
       {PAGES.map(([path, name]) => (
         <Link key={path} href={path} aria-current={location.startsWith(path) ? 'page' : undefined}>
           {name}
@@ -157,5 +159,5 @@ function SignOut() {
     queries.clear();
     location.assign('/dashboard/sign-in');
   };
-  return <Button onPress={() => void signOut()}>Sign out</Button>;
+  return <Button onClick={() => void signOut()}>Sign out</Button>;
 }

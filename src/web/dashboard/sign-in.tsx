@@ -1,7 +1,7 @@
 import { createClient } from '@connectrpc/connect';
 import { useTransport } from '@connectrpc/connect-query';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'preact/hooks';
 import { navigate } from 'wouter/use-browser-location';
 import { SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
 import { Button } from './ui/button.js';
@@ -13,8 +13,8 @@ export function SignIn() {
   const [link] = useState(() => location.hash.slice(1));
   const signIn = useSignIn();
   return (
-    <main className="alone">
-      <section className="card sign-in">
+    <main class="alone">
+      <section class="card sign-in">
         <h1>Sign in</h1>
         {link === '' ? <TokenForm signIn={signIn} /> : <LinkForm link={link} signIn={signIn} />}
         {signIn.error === null ? null : <ErrorState error={signIn.error} />}
@@ -41,7 +41,7 @@ type FormProps = { signIn: ReturnType<typeof useSignIn> };
 
 function TokenForm({ signIn }: FormProps) {
   const [token, setToken] = useState('');
-  const submit = (event: FormEvent) => {
+  const submit = (event: SubmitEvent) => {
     event.preventDefault();
     signIn.mutate({ case: 'adminToken', value: token });
   };
@@ -53,13 +53,13 @@ function TokenForm({ signIn }: FormProps) {
         type="password"
         value={token}
         onChange={setToken}
-        isRequired
-        autoComplete="off"
+        required
+        autocomplete="off"
       />
-      <Button type="submit" isPrimary isDisabled={token === '' || signIn.isPending}>
+      <Button type="submit" isPrimary disabled={token === '' || signIn.isPending}>
         {signIn.isPending ? 'Signing in…' : 'Sign in'}
       </Button>
-      <p className="hint">
+      <p class="hint">
         The token of <code>npm start</code> is <code>admin_token</code> in <code>.data/credentials.json</code>
         .
       </p>
@@ -74,8 +74,8 @@ function LinkForm({ link, signIn }: FormProps & { link: string }) {
       <p>This link signs you in to one project. It works once.</p>
       <Button
         isPrimary
-        isDisabled={signIn.isPending}
-        onPress={() => signIn.mutate({ case: 'link', value: link })}
+        disabled={signIn.isPending}
+        onClick={() => signIn.mutate({ case: 'link', value: link })}
       >
         {signIn.isPending ? 'Signing in…' : 'Sign in to the project'}
       </Button>

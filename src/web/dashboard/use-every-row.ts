@@ -1,4 +1,4 @@
-import { useEffect, useMemo } from 'react';
+import { useEffect, useMemo } from 'preact/hooks';
 
 /** What is needed of an infinite query. */
 type Pages<T> = {

@@ -1,6 +1,6 @@
 import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { useInfiniteQuery } from '@connectrpc/connect-query';
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import {
   type AuditAction,
   AuditActionSchema,
@@ -25,15 +25,14 @@ const ACTIONS = AuditActionSchema.values.map(
 );
 
 const COLUMNS: Column<AuditEntry>[] = [
-  { id: 'at', header: 'When', cell: ({ row }) => <Time at={row.original.at} /> },
+  { header: 'When', cell: (row) => <Time at={row.at} /> },
   {
-    id: 'action',
     header: 'What',
-    cell: ({ row }) => <strong>{enumName(AuditActionSchema, row.original.action)}</strong>,
+    cell: (row) => <strong>{enumName(AuditActionSchema, row.action)}</strong>,
   },
-  { id: 'resource', header: 'To', cell: ({ row }) => <code>{safe(row.original.resourceId)}</code> },
-  { id: 'actor', header: 'By', cell: ({ row }) => <Actor entry={row.original} /> },
-  { id: 'detail', header: 'Detail', cell: ({ row }) => <Detail entry={row.original} /> },
+  { header: 'To', cell: (row) => <code>{safe(row.resourceId)}</code> },
+  { header: 'By', cell: (row) => <Actor entry={row} /> },
+  { header: 'Detail', cell: (row) => <Detail entry={row} /> },
 ];
 
 type Filters = { action: string; resourceId: string; from: string; until: string };
@@ -79,9 +78,9 @@ function timeOf(name: 'after' | 'before', local: string): Partial<Record<'after'
 function FilterBar({ filters, onChange }: { filters: Filters; onChange: (filters: Filters) => void }) {
   const set = (name: keyof Filters) => (value: string) => onChange({ ...filters, [name]: value });
   return (
-    <search className="row end">
+    <search class="row end">
       <Choice label="Action" options={ACTIONS} value={filters.action} onChange={set('action')} />
-      <div className="grow">
+      <div class="grow">
         <Field
           label="Id of a key, submission, webhook…"
           value={filters.resourceId}
@@ -99,7 +98,7 @@ function Actor({ entry: { actor, requestId } }: { entry: AuditEntry }) {
   return (
     <span title={requestId === '' ? undefined : `request ${requestId}`}>
       {actor === undefined ? '' : enumName(AuditActorKindSchema, actor.kind)}
-      <code className="sub">{safe(actor?.id ?? '')}</code>
+      <code class="sub">{safe(actor?.id ?? '')}</code>
     </span>
   );
 }

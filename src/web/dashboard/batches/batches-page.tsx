@@ -45,7 +45,7 @@ export function BatchesPage() {
 function WitnessHealth() {
   const witnesses = useQuery(WitnessService.method.listWitnesses, {}, { refetchInterval: POLL_MS });
   return (
-    <section className="stack" aria-labelledby="witnesses">
+    <section class="stack" aria-labelledby="witnesses">
       <h2 id="witnesses">Witnesses</h2>
       {witnesses.isPending ? <Loading what="witnesses" /> : null}
       {witnesses.error === null ? null : <ErrorState error={witnesses.error} onRetry={witnesses.refetch} />}

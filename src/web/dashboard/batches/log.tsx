@@ -1,5 +1,5 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { lazy, Suspense } from 'react';
+import { lazy, Suspense } from 'preact/compat';
 import { type Log as LogEpoch, LogService } from '../../../../gen/attestation/admin/v1/logs_pb.js';
 import { environmentNumber } from '../../../protocol/environment.js';
 import { useScope } from '../scope.js';
@@ -22,16 +22,16 @@ export function Log() {
   const published = epochs.find(({ checkpoint }) => checkpoint !== '');
   if (published === undefined) return null;
   return (
-    <div className="cards">
-      <section className="card" aria-labelledby="size">
+    <div class="cards">
+      <section class="card" aria-labelledby="size">
         <h2 id="size">Size of the log</h2>
         <Suspense fallback={<Loading what="the chart" />}>
           <SizeChart epochs={epochs} />
         </Suspense>
       </section>
-      <section className="card" aria-labelledby="checkpoint">
+      <section class="card" aria-labelledby="checkpoint">
         <h2 id="checkpoint">Newest checkpoint</h2>
-        <p className="hint">What the log has signed last. Witnesses vouch for it.</p>
+        <p class="hint">What the log has signed last. Witnesses vouch for it.</p>
         <Copyable label="checkpoint" text={safeLines(published.checkpoint)} />
         <Epochs epochs={epochs} />
       </section>
@@ -48,11 +48,11 @@ function Epochs({ epochs }: { epochs: LogEpoch[] }) {
   return (
     <dl>
       {epochs.map(({ origin, epoch, createdAt, closedAt, frozenAt, treeSize }) => (
-        <div className="pair" key={origin}>
+        <div class="pair" key={origin}>
           <dt>Epoch {epoch}</dt>
           <dd>
             <code>{safe(origin)}</code>
-            <span className="sub">
+            <span class="sub">
               {count(treeSize, 'leaf', 'leaves')}, began <Time at={createdAt} />
               {closedAt === undefined ? null : (
                 <>

@@ -27,7 +27,7 @@ const WITNESS_TONES: Partial<Record<WitnessStatus, Tone>> = {
 export function Matrix({ batches }: { batches: Batch[] }) {
   const names = [...new Set(batches.flatMap(({ witnesses }) => witnesses.map(({ name }) => name)))];
   return (
-    <Scrollable className="table-box matrix" label="Batches by witness">
+    <Scrollable class="table-box matrix" label="Batches by witness">
       <table aria-label="Batches by witness">
         <thead>
           <tr>
@@ -57,13 +57,13 @@ function Row({ batch, names }: { batch: Batch; names: string[] }) {
     <tr>
       <td>
         <code title={id}>…{id.slice(-8)}</code>{' '}
-        <span className="sub">
+        <span class="sub">
           <Time at={sealedAt} />
         </span>
       </td>
       <td>
         {leafCount.toLocaleString()}
-        <span className="sub">of {treeSize.toLocaleString()}</span>
+        <span class="sub">of {treeSize.toLocaleString()}</span>
       </td>
       <td>
         <Status tone={BATCH_TONES[status] ?? 'plain'}>{enumName(BatchStatusSchema, status)}</Status>
@@ -85,7 +85,7 @@ function Cell({ batch, witness }: { batch: Batch; witness: BatchWitness | undefi
   return (
     <span title={lastError ? safe(lastError) : undefined}>
       <Status tone={WITNESS_TONES[status] ?? 'plain'}>{enumName(WitnessStatusSchema, status)}</Status>
-      <span className="sub">
+      <span class="sub">
         {isCovered ? (
           `covered by ${coversTreeSize.toLocaleString()}`
         ) : (

@@ -1,5 +1,5 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { useMemo } from 'react';
+import { useMemo } from 'preact/hooks';
 import type { Log } from '../../../../gen/attestation/admin/v1/logs_pb.js';
 import { Chart, type Series } from '../ui/chart.js';
 import { count } from '../ui/count.js';

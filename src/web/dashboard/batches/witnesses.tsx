@@ -10,15 +10,14 @@ import { Status } from '../ui/status.js';
 import { Time } from '../ui/time.js';
 
 const COLUMNS: Column<WitnessStanding>[] = [
-  { id: 'name', header: 'Witness', cell: ({ row }) => <Name standing={row.original} /> },
-  { id: 'health', header: 'Health', cell: ({ row }) => <Health standing={row.original} /> },
-  { id: 'covered', header: 'Has attested to', cell: ({ row }) => <Covered standing={row.original} /> },
+  { header: 'Witness', cell: (row) => <Name standing={row} /> },
+  { header: 'Health', cell: (row) => <Health standing={row} /> },
+  { header: 'Has attested to', cell: (row) => <Covered standing={row} /> },
   {
-    id: 'success',
     header: 'Last evidence',
-    cell: ({ row }) => <Time at={row.original.lastSuccessAt} none="never" />,
+    cell: (row) => <Time at={row.lastSuccessAt} none="never" />,
   },
-  { id: 'next', header: 'Asked next', cell: ({ row }) => <Time at={row.original.nextAttemptAt} /> },
+  { header: 'Asked next', cell: (row) => <Time at={row.nextAttemptAt} /> },
 ];
 
 /** The health of each witness of the environment. */
@@ -38,7 +37,7 @@ function Name({ standing: { name, kind, required } }: Props) {
   return (
     <div>
       <strong>{safe(name)}</strong>
-      <span className="sub">
+      <span class="sub">
         {enumName(WitnessKindSchema, kind)}, {required ? 'required' : 'not required'}
       </span>
     </div>
@@ -50,7 +49,7 @@ function Health({ standing: { consecutiveFailures, lastError, pendingRequests } 
     return (
       <div>
         <Status tone="bad">{`${consecutiveFailures} failures`}</Status>
-        <span className="sub">{safe(lastError)}</span>
+        <span class="sub">{safe(lastError)}</span>
       </div>
     );
   return (

@@ -1,6 +1,6 @@
 import { create, getOption } from '@bufbuild/protobuf';
 import { FieldOptionsSchema } from '@bufbuild/protobuf/wkt';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'preact/hooks';
 import { members as membersOption } from '../../../../gen/attestation/options/v1/options_pb.js';
 import {
   type DestinationKind,
@@ -44,7 +44,7 @@ export function CreateExport({ onClose }: { onClose: () => void }) {
   const [texts, setTexts] = useState<Record<string, string>>({});
   const add = useChange(ExportService.method.createExport);
   const kind = KINDS.find((one) => one.name === name);
-  const submit = (event: FormEvent) => {
+  const submit = (event: SubmitEvent) => {
     event.preventDefault();
     if (kind === undefined) return;
     const members = Object.fromEntries(
@@ -72,16 +72,16 @@ export function CreateExport({ onClose }: { onClose: () => void }) {
             key={`${name} ${member}`}
             label={`${member.replaceAll('_', ' ')}${kind?.required.includes(member) ? '' : ' (optional)'}`}
             type={isSecret(member) ? 'password' : 'text'}
-            autoComplete="off"
+            autocomplete="off"
             value={texts[member] ?? ''}
             onChange={(text) => setTexts((before) => ({ ...before, [member]: text }))}
           />
         ))}
         <Segments label="What to copy" options={STARTS} value={start} onChange={setStart} />
         {add.error === null ? null : <ErrorState error={add.error} />}
-        <div className="actions">
-          <Button onPress={onClose}>Cancel</Button>
-          <Button type="submit" isPrimary isDisabled={add.isPending}>
+        <div class="actions">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" isPrimary disabled={add.isPending}>
             {add.isPending ? 'Testing the destination…' : 'Add export'}
           </Button>
         </div>

@@ -1,5 +1,5 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import {
   DestinationKindSchema,
   type Export,
@@ -29,8 +29,8 @@ export function ExportCard({ listed }: { listed: Export }) {
   const one = data ?? listed;
   const isRetrying = one.consecutiveFailures > 0;
   return (
-    <section className="card" aria-label={`Export ${one.id}`}>
-      <div className="head">
+    <section class="card" aria-label={`Export ${one.id}`}>
+      <div class="head">
         <div>
           <h2>{placeOf(one)}</h2>
           <p>
@@ -42,7 +42,7 @@ export function ExportCard({ listed }: { listed: Export }) {
         </Status>
       </div>
       <Facts one={one} />
-      {one.lastError ? <p className="notice">{safe(one.lastError)}</p> : null}
+      {one.lastError ? <p class="notice">{safe(one.lastError)}</p> : null}
       {one.status === ExportStatus.STOPPED ? null : <Actions id={one.id} />}
       <ExportHistory deliveries={one.recentDeliveries} />
     </section>
@@ -89,11 +89,11 @@ function Actions({ id }: { id: string }) {
   const close = () => setStopping(false);
   return (
     <>
-      <div className="row">
-        <Button isDisabled={test.isPending} onPress={() => test.mutate({ id })}>
+      <div class="row">
+        <Button disabled={test.isPending} onClick={() => test.mutate({ id })}>
           {test.isPending ? 'Testing…' : 'Test the destination'}
         </Button>
-        <Button isDanger onPress={() => setStopping(true)}>
+        <Button isDanger onClick={() => setStopping(true)}>
           Stop
         </Button>
         <span role="status">{test.isSuccess ? 'The destination can be written.' : ''}</span>

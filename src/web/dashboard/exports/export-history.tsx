@@ -10,17 +10,17 @@ import { Status } from '../ui/status.js';
 import { Time } from '../ui/time.js';
 
 const COLUMNS: Column<ExportDelivery>[] = [
-  { id: 'object', header: 'Object', cell: ({ row }) => <ObjectName delivery={row.original} /> },
-  { id: 'status', header: 'Status', cell: ({ row }) => <State delivery={row.original} /> },
-  { id: 'submissions', header: 'Submissions', cell: ({ row }) => row.original.submissions.toLocaleString() },
-  { id: 'bytes', header: 'Bytes', cell: ({ row }) => row.original.bytes.toLocaleString() },
-  { id: 'attempts', header: 'Attempts', cell: ({ row }) => row.original.attempts.toLocaleString() },
-  { id: 'at', header: 'When', cell: ({ row }) => <Time at={row.original.at} /> },
+  { header: 'Object', cell: (row) => <ObjectName delivery={row} /> },
+  { header: 'Status', cell: (row) => <State delivery={row} /> },
+  { header: 'Submissions', cell: (row) => row.submissions.toLocaleString() },
+  { header: 'Bytes', cell: (row) => row.bytes.toLocaleString() },
+  { header: 'Attempts', cell: (row) => row.attempts.toLocaleString() },
+  { header: 'When', cell: (row) => <Time at={row.at} /> },
 ];
 
 /** The newest objects that were written, or could not be. */
 export function ExportHistory({ deliveries }: { deliveries: ExportDelivery[] }) {
-  if (deliveries.length === 0) return <p className="hint">Nothing was written yet.</p>;
+  if (deliveries.length === 0) return <p class="hint">Nothing was written yet.</p>;
   return (
     <details open={deliveries.length <= 10}>
       <summary>The newest {deliveries.length} objects</summary>
@@ -33,7 +33,7 @@ function ObjectName({ delivery: { object, revision } }: { delivery: ExportDelive
   return (
     <div>
       <code>{safe(object)}</code>
-      <span className="sub">revision {revision.toLocaleString()}</span>
+      <span class="sub">revision {revision.toLocaleString()}</span>
     </div>
   );
 }
@@ -45,7 +45,7 @@ function State({ delivery: { status, error } }: { delivery: ExportDelivery }) {
       <Status tone={(error && 'bad') || (isDelivered && 'good') || 'wait'}>
         {enumName(ExportDeliveryStatusSchema, status)}
       </Status>
-      {error ? <span className="sub">{safe(error)}</span> : null}
+      {error ? <span class="sub">{safe(error)}</span> : null}
     </div>
   );
 }

@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import { type Export, ExportService } from '../../../../gen/attestation/v1/exports_pb.js';
 import { Button } from '../ui/button.js';
 import { PageHead } from '../ui/page-head.js';
@@ -25,7 +25,7 @@ export function ExportsPage() {
   return (
     <>
       <PageHead title="Exports" hint="Continuous copies of submissions and bundles in storage of your own.">
-        <Button isPrimary onPress={() => setCreating(true)}>
+        <Button isPrimary onClick={() => setCreating(true)}>
           Add export
         </Button>
       </PageHead>

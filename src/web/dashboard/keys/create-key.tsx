@@ -1,5 +1,5 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'preact/hooks';
 import { type ApiKey, ApiKeyService } from '../../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { environmentNumber } from '../../../protocol/environment.js';
 import { useScope } from '../scope.js';
@@ -37,7 +37,7 @@ export function CreateKey({ onClose, onMade }: Props) {
   const [days, setDays] = useState<(typeof EXPIRIES)[number][0]>('90');
   const [limits, setLimits] = useState<Limits>({});
   const create = useChange(ApiKeyService.method.createApiKey);
-  const submit = async (event: FormEvent) => {
+  const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     const made = await create.mutateAsync({
       projectId: scope.projectId,
@@ -57,13 +57,13 @@ export function CreateKey({ onClose, onMade }: Props) {
           label="Name"
           value={name}
           onChange={setName}
-          isRequired
-          autoFocus
+          required
+          autofocus
           maxLength={200}
           placeholder="ci"
         />
-        <div className="row end">
-          <div className="group">
+        <div class="row end">
+          <div class="group">
             <span aria-hidden="true">Environment</span>
             <Segments
               label="Environment"
@@ -77,9 +77,9 @@ export function CreateKey({ onClose, onMade }: Props) {
         <Checks label="Scopes" options={session.scopes} value={scopes} onChange={setScopes} />
         <LimitFields limits={limits} onChange={setLimits} />
         {create.error === null ? null : <ErrorState error={create.error} />}
-        <div className="actions">
-          <Button onPress={onClose}>Cancel</Button>
-          <Button type="submit" isPrimary isDisabled={name === '' || scopes.length === 0 || create.isPending}>
+        <div class="actions">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" isPrimary disabled={name === '' || scopes.length === 0 || create.isPending}>
             Create key
           </Button>
         </div>

@@ -1,5 +1,5 @@
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import {
   type ApiKey,
   ApiKeyService,
@@ -21,13 +21,13 @@ export function KeyActions({ apiKey, onMade }: Props) {
   if (apiKey.status !== ApiKeyStatus.ACTIVE) return <span>–</span>;
   const close = () => setOpen(undefined);
   return (
-    <div className="row">
+    <div class="row">
       {apiKey.successorId === undefined ? (
-        <Button isQuiet onPress={() => setOpen('rotate')} aria-label={`Rotate ${safe(apiKey.name)}`}>
+        <Button isQuiet onClick={() => setOpen('rotate')} aria-label={`Rotate ${safe(apiKey.name)}`}>
           Rotate
         </Button>
       ) : null}
-      <Button isQuiet onPress={() => setOpen('revoke')} aria-label={`Revoke ${safe(apiKey.name)}`}>
+      <Button isQuiet onClick={() => setOpen('revoke')} aria-label={`Revoke ${safe(apiKey.name)}`}>
         Revoke
       </Button>
       {open === 'rotate' ? <Rotate apiKey={apiKey} onMade={onMade} onClose={close} /> : null}
@@ -61,9 +61,9 @@ function Rotate({ apiKey, onMade, onClose }: Props & { onClose: () => void }) {
       <p>Makes a new key with the same scopes and limits. Both work until the overlap is over.</p>
       <Choice label="The old key works for another" options={OVERLAPS} value={hours} onChange={setHours} />
       {rotate.error === null ? null : <ErrorState error={rotate.error} />}
-      <div className="actions">
-        <Button onPress={onClose}>Cancel</Button>
-        <Button isPrimary isDisabled={rotate.isPending} onPress={() => void run().catch(() => {})}>
+      <div class="actions">
+        <Button onClick={onClose}>Cancel</Button>
+        <Button isPrimary disabled={rotate.isPending} onClick={() => void run().catch(() => {})}>
           Rotate key
         </Button>
       </div>

@@ -20,24 +20,21 @@ const TONES: Partial<Record<ApiKeyStatus, Tone>> = {
 /** The columns of the list of API keys. */
 export function keyColumns(onMade: (key: ApiKey) => void): Column<ApiKey>[] {
   return [
-    { id: 'name', header: 'Name', cell: ({ row }) => <KeyName apiKey={row.original} /> },
+    { header: 'Name', cell: (row) => <KeyName apiKey={row} /> },
     {
-      id: 'environment',
       header: 'Environment',
-      cell: ({ row }) => enumName(EnvironmentSchema, row.original.environment),
+      cell: (row) => enumName(EnvironmentSchema, row.environment),
     },
-    { id: 'status', header: 'Status', cell: ({ row }) => <KeyStatus apiKey={row.original} /> },
-    { id: 'scopes', header: 'Scopes', cell: ({ row }) => <Scopes scopes={row.original.scopes} /> },
-    { id: 'used', header: 'Last use', cell: ({ row }) => <Time at={row.original.lastUsedAt} none="never" /> },
+    { header: 'Status', cell: (row) => <KeyStatus apiKey={row} /> },
+    { header: 'Scopes', cell: (row) => <Scopes scopes={row.scopes} /> },
+    { header: 'Last use', cell: (row) => <Time at={row.lastUsedAt} none="never" /> },
     {
-      id: 'expires',
       header: 'Expires',
-      cell: ({ row }) => <Time at={row.original.expiresAt} none="never" />,
+      cell: (row) => <Time at={row.expiresAt} none="never" />,
     },
     {
-      id: 'actions',
       header: 'Actions',
-      cell: ({ row }) => <KeyActions apiKey={row.original} onMade={onMade} />,
+      cell: (row) => <KeyActions apiKey={row} onMade={onMade} />,
     },
   ];
 }
@@ -46,7 +43,7 @@ function KeyName({ apiKey: { name, prefix, last4 } }: { apiKey: ApiKey }) {
   return (
     <div>
       <strong>{safe(name)}</strong>
-      <code className="sub">
+      <code class="sub">
         {prefix}…{last4}
       </code>
     </div>

@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import { type ApiKey, ApiKeyService } from '../../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { useScope } from '../scope.js';
 import { Button } from '../ui/button.js';
@@ -27,7 +27,7 @@ export function KeysPage() {
         title="API keys"
         hint="Programs submit and read with an API key. Each belongs to one environment."
       >
-        <Button isPrimary onPress={() => setCreating(true)}>
+        <Button isPrimary onClick={() => setCreating(true)}>
           Create key
         </Button>
       </PageHead>

@@ -22,12 +22,12 @@ export function readLimits(limits: Limits): Record<string, bigint> {
 /** Fields for the limits of a key. */
 export function LimitFields({ limits, onChange }: { limits: Limits; onChange: (limits: Limits) => void }) {
   return (
-    <div className="checks">
+    <div class="checks">
       {FIELDS.map(([name, label, fallback]) => (
         <Field
           key={name}
           label={label}
-          inputMode="numeric"
+          inputmode="numeric"
           placeholder={fallback}
           value={limits[name] ?? ''}
           onChange={(text) => onChange({ ...limits, [name]: text.replace(/\D/g, '').slice(0, 10) })}

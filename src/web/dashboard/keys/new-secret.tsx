@@ -11,15 +11,15 @@ export function NewSecret({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => 
   const canSubmit = scopes.includes('attestations:write');
   return (
     <Dialog title="Your new API key" onClose={onClose} isFirm>
-      <p className="notice">Copy it now. It is shown only this once; the service keeps a hash of it.</p>
+      <p class="notice">Copy it now. It is shown only this once; the service keeps a hash of it.</p>
       <Copyable label="API key" text={secret} />
       <p>{canSubmit ? 'Try it: this submits a digest.' : 'Try it: this shows what the key may do.'}</p>
       <Copyable
         label="curl line"
         text={canSubmit ? submitLine(baseUrl, secret) : readLine(baseUrl, secret)}
       />
-      <div className="actions">
-        <Button isPrimary onPress={onClose}>
+      <div class="actions">
+        <Button isPrimary onClick={onClose}>
           I have copied it
         </Button>
       </div>

@@ -22,7 +22,7 @@ export function ProjectPage() {
       {project.error === null ? null : <ErrorState error={project.error} onRetry={project.refetch} />}
       {project.data === undefined ? null : isOperator ? (
         <>
-          <div className="cards">
+          <div class="cards">
             <ProjectSettings key={project.data.id} project={project.data} />
             <SignInLinks projectId={project.data.id} />
           </div>
@@ -38,7 +38,7 @@ export function ProjectPage() {
 
 function Facts({ project: { name, createdAt, publicLookup } }: { project: Project }) {
   return (
-    <section className="card" aria-labelledby="settings">
+    <section class="card" aria-labelledby="settings">
       <h2 id="settings">Settings</h2>
       <dl>
         <dt>Name</dt>
@@ -50,7 +50,7 @@ function Facts({ project: { name, createdAt, publicLookup } }: { project: Projec
         <dt>Public look-up</dt>
         <dd>{LOOKUPS.find(([key]) => key === String(publicLookup))?.[1]}</dd>
       </dl>
-      <p className="hint">The operator of the service changes these.</p>
+      <p class="hint">The operator of the service changes these.</p>
     </section>
   );
 }

@@ -1,4 +1,4 @@
-import { type FormEvent, useState } from 'react';
+import { useState } from 'preact/hooks';
 import { Link } from 'wouter';
 import {
   type Project,
@@ -18,24 +18,24 @@ export function ProjectSettings({ project }: { project: Project }) {
   const [lookup, setLookup] = useState(String(project.publicLookup));
   const update = useChange(ProjectService.method.updateProject);
   const isChanged = name !== project.name || lookup !== String(project.publicLookup);
-  const submit = (event: FormEvent) => {
+  const submit = (event: SubmitEvent) => {
     event.preventDefault();
     update.mutate({ id: project.id, name, publicLookup: Number(lookup) as PublicLookup });
   };
   return (
-    <section className="card" aria-labelledby="settings">
+    <section class="card" aria-labelledby="settings">
       <h2 id="settings">Settings</h2>
       <form onSubmit={submit}>
-        <Field label="Name" value={name} onChange={setName} isRequired maxLength={200} />
+        <Field label="Name" value={name} onChange={setName} required maxLength={200} />
         <Choice label="Public look-up" options={LOOKUPS} value={lookup} onChange={setLookup} />
-        <p className="hint">
+        <p class="hint">
           With public look-up, those who drop a file on the verify page find its proof bundles and badges.
           Bundles hold no metadata. Changes are in the <Link href="/audit">audit log</Link>.
         </p>
         {update.error === null ? null : <ErrorState error={update.error} />}
-        <div className="actions">
+        <div class="actions">
           <span role="status">{update.isSuccess && !isChanged ? 'Saved.' : ''}</span>
-          <Button type="submit" isPrimary isDisabled={!isChanged || name === '' || update.isPending}>
+          <Button type="submit" isPrimary disabled={!isChanged || name === '' || update.isPending}>
             {update.isPending ? 'Saving…' : 'Save'}
           </Button>
         </div>

@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import { type OpenSession, SessionService } from '../../../../gen/attestation/admin/v1/sessions_pb.js';
 import { Button } from '../ui/button.js';
 import { Confirm } from '../ui/confirm.js';
@@ -27,7 +27,7 @@ export function Sessions({ title, projectId }: Props) {
     { pageParamKey: 'cursor', getNextPageParam: ({ nextCursor }) => nextCursor || undefined },
   );
   return (
-    <section className="card" aria-label={title}>
+    <section class="card" aria-label={title}>
       <h2>{title}</h2>
       <PageList
         what={title}
@@ -41,20 +41,18 @@ export function Sessions({ title, projectId }: Props) {
 }
 
 const COLUMNS: Column<OpenSession>[] = [
-  { id: 'id', header: 'Session', cell: ({ row }) => <Origin session={row.original} /> },
-  { id: 'started', header: 'Started', cell: ({ row }) => <Time at={row.original.createdAt} /> },
-  { id: 'used', header: 'Last use', cell: ({ row }) => <Time at={row.original.lastUsedAt} /> },
-  { id: 'ends', header: 'Ends', cell: ({ row }) => <Time at={row.original.expiresAt} /> },
-  { id: 'actions', header: 'Actions', cell: ({ row }) => <EndSession session={row.original} /> },
+  { header: 'Session', cell: (row) => <Origin session={row} /> },
+  { header: 'Started', cell: (row) => <Time at={row.createdAt} /> },
+  { header: 'Last use', cell: (row) => <Time at={row.lastUsedAt} /> },
+  { header: 'Ends', cell: (row) => <Time at={row.expiresAt} /> },
+  { header: 'Actions', cell: (row) => <EndSession session={row} /> },
 ];
 
 function Origin({ session: { id, linkId, isOwn } }: { session: OpenSession }) {
   return (
     <div>
       <code>{id}</code>
-      <span className="sub">
-        {isOwn ? 'this one' : linkId === '' ? 'by the admin token' : `by ${linkId}`}
-      </span>
+      <span class="sub">{isOwn ? 'this one' : linkId === '' ? 'by the admin token' : `by ${linkId}`}</span>
     </div>
   );
 }
@@ -66,7 +64,7 @@ function EndSession({ session: { id, isOwn } }: { session: OpenSession }) {
   if (isOwn) return <span>–</span>;
   return (
     <>
-      <Button isQuiet onPress={() => setAsked(true)} aria-label={`End ${id}`}>
+      <Button isQuiet onClick={() => setAsked(true)} aria-label={`End ${id}`}>
         End
       </Button>
       {isAsked ? (

@@ -1,5 +1,5 @@
 import { useMutation } from '@connectrpc/connect-query';
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import { SessionService } from '../../../../gen/attestation/admin/v1/sessions_pb.js';
 import { Button } from '../ui/button.js';
 import { Confirm } from '../ui/confirm.js';
@@ -16,18 +16,18 @@ export function SignInLinks({ projectId }: { projectId: string }) {
   const revoke = useChange(SessionService.method.revokeSessions);
   const close = () => setRevoking(false);
   return (
-    <section className="card" aria-labelledby="access">
+    <section class="card" aria-labelledby="access">
       <h2 id="access">Access of the project’s people</h2>
       <p>
         A sign-in link opens this dashboard for the project alone. It works once, for minutes only, and starts
         a session that ends by itself.
       </p>
       {make.error === null ? null : <ErrorState error={make.error} />}
-      <div className="row">
-        <Button isPrimary isDisabled={make.isPending} onPress={() => make.mutate({ projectId })}>
+      <div class="row">
+        <Button isPrimary disabled={make.isPending} onClick={() => make.mutate({ projectId })}>
           Make a sign-in link
         </Button>
-        <Button isDanger onPress={() => setRevoking(true)}>
+        <Button isDanger onClick={() => setRevoking(true)}>
           End all sessions
         </Button>
         <span role="status">
@@ -38,13 +38,13 @@ export function SignInLinks({ projectId }: { projectId: string }) {
       </div>
       {make.data === undefined ? null : (
         <Dialog title="The sign-in link" onClose={make.reset} isFirm>
-          <p className="notice">
+          <p class="notice">
             Send it to one person by a channel that you trust. It works until{' '}
             <Time at={make.data.expiresAt} />.
           </p>
           <Copyable label="sign-in link" text={make.data.url} />
-          <div className="actions">
-            <Button isPrimary onPress={make.reset}>
+          <div class="actions">
+            <Button isPrimary onClick={make.reset}>
               I have copied it
             </Button>
           </div>

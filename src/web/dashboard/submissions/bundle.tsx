@@ -25,19 +25,19 @@ export function Bundle({ submission: { id } }: { submission: Submission }) {
     },
   });
   return (
-    <section className="card" aria-labelledby="bundle">
+    <section class="card" aria-labelledby="bundle">
       <h2 id="bundle">Proof</h2>
-      <p className="hint">
+      <p class="hint">
         Anyone can check it offline with <code>attest verify</code>, or at{' '}
         <a href={`${verifyUrl}/`}>the verify page</a>.
       </p>
-      <div className="stack">
+      <div class="stack">
         {FORMATS.map(([format, name, hint]) => (
-          <div key={format} className="row">
-            <Button isQuiet onPress={() => download.mutate(format)}>
+          <div key={format} class="row">
+            <Button isQuiet onClick={() => download.mutate(format)}>
               {name}
             </Button>
-            <span className="hint">{hint}</span>
+            <span class="hint">{hint}</span>
           </div>
         ))}
       </div>

@@ -1,5 +1,5 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import { AttestationService, type Submission } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { Button } from '../ui/button.js';
 import { Dialog } from '../ui/dialog.js';
@@ -25,13 +25,13 @@ export function Correct({ submission, onClose }: { submission: Submission; onClo
         rows={12}
         value={text}
         onChange={setText}
-        isInvalid={metadata === undefined}
+        aria-invalid={metadata === undefined}
       />
-      {metadata === undefined ? <p className="notice">This is not a JSON object.</p> : null}
+      {metadata === undefined ? <p class="notice">This is not a JSON object.</p> : null}
       {correct.error === null ? null : <ErrorState error={correct.error} />}
-      <div className="actions">
-        <Button onPress={onClose}>Cancel</Button>
-        <Button isPrimary isDisabled={metadata === undefined || correct.isPending} onPress={run}>
+      <div class="actions">
+        <Button onClick={onClose}>Cancel</Button>
+        <Button isPrimary disabled={metadata === undefined || correct.isPending} onClick={run}>
           Correct it
         </Button>
       </div>

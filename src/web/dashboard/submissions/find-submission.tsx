@@ -1,9 +1,9 @@
-import { type FormEvent, useState } from 'react';
-import { DropZone, FileTrigger } from 'react-aria-components';
+import { useState } from 'preact/hooks';
 import { useLocation } from 'wouter';
 import { Button } from '../ui/button.js';
 import { Field } from '../ui/field.js';
 import { safe } from '../ui/safe.js';
+import { DropZone, FileButton } from './drop-zone.js';
 import { hashFile } from './hash-file.js';
 
 type Props = { sha256: string; onSha256: (sha256: string) => void };
@@ -16,7 +16,7 @@ export function FindSubmission({ sha256, onSha256 }: Props) {
   const [text, setText] = useState('');
   const [note, setNote] = useState('');
   const [, navigate] = useLocation();
-  const find = (event: FormEvent) => {
+  const find = (event: SubmitEvent) => {
     event.preventDefault();
     const wanted = text.trim();
     const [, hex] = HEX.exec(wanted) ?? [];
@@ -37,13 +37,9 @@ export function FindSubmission({ sha256, onSha256 }: Props) {
     }
   };
   return (
-    <DropZone
-      className="drop"
-      aria-label="Drop a file to find its submissions"
-      onDrop={(event) => void dropped(event.items, take)}
-    >
-      <form className="row grow end" onSubmit={find}>
-        <div className="grow">
+    <DropZone label="Drop a file to find its submissions" onFile={take}>
+      <form class="row grow end" onSubmit={find}>
+        <div class="grow">
           <Field
             label="Find by id or SHA-256"
             value={text}
@@ -52,25 +48,16 @@ export function FindSubmission({ sha256, onSha256 }: Props) {
           />
         </div>
         <Button type="submit">Find</Button>
-        <FileTrigger onSelect={(files) => files?.[0] && void take(files[0])}>
-          <Button>Choose a file</Button>
-        </FileTrigger>
+        <FileButton label="Choose a file" onFile={take} />
         {sha256 === '' ? null : (
-          <Button isQuiet onPress={() => onSha256('')}>
+          <Button isQuiet onClick={() => onSha256('')}>
             Show all
           </Button>
         )}
       </form>
-      <p className="hint" role="status">
+      <p class="hint" role="status">
         {note || 'Or drop a file here: it is hashed in your browser and not uploaded.'}
       </p>
     </DropZone>
   );
-}
-
-type DropItem = { kind: string; getFile?: () => Promise<File> };
-
-async function dropped(items: readonly DropItem[], take: (file: File) => Promise<void>): Promise<void> {
-  const item = items.find(({ kind }) => kind === 'file');
-  if (item?.getFile !== undefined) await take(await item.getFile());
 }

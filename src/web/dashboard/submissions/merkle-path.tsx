@@ -23,9 +23,9 @@ export function MerklePath({ submission, batch }: { submission: Submission; batc
   const bundle = useQuery(AttestationService.method.getBundle, { id: submission.id }, { enabled: hasBundle });
   const checkpoint = bundle.data?.checkpoints[0];
   return (
-    <section className="card" aria-labelledby="path">
+    <section class="card" aria-labelledby="path">
       <h2 id="path">Merkle path</h2>
-      {hasBundle ? null : <p className="hint">It can be drawn once a witness has landed.</p>}
+      {hasBundle ? null : <p class="hint">It can be drawn once a witness has landed.</p>}
       {hasBundle && bundle.isPending ? <Loading what="the path" /> : null}
       {bundle.error === null ? null : <ErrorState error={bundle.error} onRetry={bundle.refetch} />}
       {checkpoint === undefined ? null : (
@@ -72,14 +72,14 @@ function Tree({ levels, size, batch }: { levels: Level[]; size: bigint; batch: B
   const says = size === batch.treeSize && root === batch.rootHash;
   return (
     <>
-      <p className="hint">
+      <p class="hint">
         {count(levels.length - 1, 'hash leads', 'hashes lead')} from the leaf to the root of the log of{' '}
         {count(size, 'leaf', 'leaves')}.
         {says ? ' Computed in this browser, it is the root of the batch.' : ''}
       </p>
-      <Scrollable label="Drawing of the path" className="path-box">
+      <Scrollable label="Drawing of the path" class="path-box">
         <svg
-          className="path"
+          class="path"
           viewBox={`0 0 ${MIDDLE * 2} ${height}`}
           role="img"
           aria-label={`Merkle path to the root ${root}`}
@@ -104,7 +104,7 @@ function Joint({ level, y, isTop, isLeaf }: { level: Level; y: number; isTop: bo
   const name = (isTop && 'root') || (isLeaf && 'leaf') || '';
   return (
     <g>
-      {isTop ? null : <line className="own" x1={MIDDLE} y1={y} x2={MIDDLE} y2={y - LEVEL} />}
+      {isTop ? null : <line class="own" x1={MIDDLE} y1={y} x2={MIDDLE} y2={y - LEVEL} />}
       {level.sibling === undefined ? null : (
         <>
           <line x1={x} y1={y} x2={MIDDLE} y2={y - LEVEL} />
@@ -121,7 +121,7 @@ type NodeProps = { hash: Uint8Array; x: number; y: number; isOwn?: boolean; name
 function Node({ hash, x, y, isOwn = false, name = '' }: NodeProps) {
   const hex = toHex(hash);
   return (
-    <g className={isOwn ? 'own' : ''}>
+    <g class={isOwn ? 'own' : ''}>
       <title>{hex}</title>
       <rect x={x - BOX.width / 2} y={y - BOX.height / 2} width={BOX.width} height={BOX.height} rx={6} />
       <text x={x} y={y + 4} textAnchor="middle">

@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import {
   MetadataState,
   MetadataStateSchema,
@@ -25,8 +25,8 @@ export function MetadataCard({ submission }: { submission: Submission }) {
   const isErased = metadataState === MetadataState.REDACTED;
   const close = () => setOpen(undefined);
   return (
-    <section className="card" aria-labelledby="metadata">
-      <div className="head">
+    <section class="card" aria-labelledby="metadata">
+      <div class="head">
         <h2 id="metadata">Metadata</h2>
         <Status tone={TONES[metadataState] ?? 'plain'}>{enumName(MetadataStateSchema, metadataState)}</Status>
       </div>
@@ -39,9 +39,9 @@ export function MetadataCard({ submission }: { submission: Submission }) {
       )}
       {metadataErrors.length === 0 ? null : <Problems submission={submission} />}
       {isErased ? null : (
-        <div className="actions">
-          {isCorrectable(submission) ? <Button onPress={() => setOpen('correct')}>Correct</Button> : null}
-          <Button isDanger onPress={() => setOpen('redact')}>
+        <div class="actions">
+          {isCorrectable(submission) ? <Button onClick={() => setOpen('correct')}>Correct</Button> : null}
+          <Button isDanger onClick={() => setOpen('redact')}>
             Erase metadata
           </Button>
         </div>
@@ -54,7 +54,7 @@ export function MetadataCard({ submission }: { submission: Submission }) {
 
 function Problems({ submission: { metadataErrors } }: { submission: Submission }) {
   return (
-    <ul className="notice">
+    <ul class="notice">
       {metadataErrors.map(({ path, message }) => (
         <li key={`${path} ${message}`}>
           <code>{safe(path) || '/'}</code> {safe(message)}

@@ -1,19 +1,19 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import type { ReactNode } from 'react';
+import type { ComponentChildren } from 'preact';
 import type { Tone } from '../ui/status.js';
 import { Time } from '../ui/time.js';
 
-type StepProps = { tone: Tone; title: string; at?: Timestamp | undefined; children: ReactNode };
+type StepProps = { tone: Tone; title: string; at?: Timestamp | undefined; children: ComponentChildren };
 
 /** One step of the timeline. */
 export function Step({ tone, title, at, children }: StepProps) {
   return (
-    <li className={tone}>
+    <li class={tone}>
       <div>
-        <div className="row">
+        <div class="row">
           <h3>{title}</h3>
           {at === undefined ? null : (
-            <span className="hint">
+            <span class="hint">
               <Time at={at} />
             </span>
           )}

@@ -51,17 +51,17 @@ function Shown({ submission, batch }: { submission: Submission; batch: Batch | u
       <PageHead title="Submission" hint={<code>{submission.id}</code>}>
         <SubmissionState submission={submission} />
       </PageHead>
-      <div className="columns">
-        <div className="stack">
-          <section className="card" aria-labelledby="facts">
+      <div class="columns">
+        <div class="stack">
+          <section class="card" aria-labelledby="facts">
             <h2 id="facts">What was attested</h2>
             <Facts submission={submission} />
           </section>
           <MetadataCard submission={submission} />
           <Bundle submission={submission} />
         </div>
-        <div className="stack">
-          <section className="card" aria-labelledby="way">
+        <div class="stack">
+          <section class="card" aria-labelledby="way">
             <h2 id="way">Timeline</h2>
             <Timeline submission={submission} batch={batch} />
           </section>

@@ -1,5 +1,5 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useEffect, useRef } from 'react';
+import { useEffect, useRef } from 'preact/hooks';
 import { Link } from 'wouter';
 import type { Submission } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { safe } from '../ui/safe.js';
@@ -28,15 +28,15 @@ export function SubmissionRows({ rows, hasNextPage, fetchNextPage }: SubmissionL
   }, [hasNextPage, last, rows.length, fetchNextPage]);
   return (
     <>
-      <div className="rows" ref={box} role="feed" aria-label="Submissions" aria-busy={false}>
-        <div className="space" style={{ height: virtual.getTotalSize() }}>
+      <div class="rows" ref={box} role="feed" aria-label="Submissions" aria-busy={false}>
+        <div class="space" style={{ height: virtual.getTotalSize() }}>
           {items.map(({ key, index, start }) => {
             const row = rows[index];
             return row === undefined ? null : <Row key={key} row={row} start={start} place={index + 1} />;
           })}
         </div>
       </div>
-      <p className="hint" role="status">
+      <p class="hint" role="status">
         {rows.length.toLocaleString()}
         {hasNextPage ? ' or more' : ''} submissions
       </p>
@@ -52,7 +52,7 @@ function Row({ row, start, place }: { row: Submission; start: number; place: num
       aria-label={row.id}
       style={{ transform: `translateY(${start}px)` }}
     >
-      <Link href={`/submissions/${row.id}`} className="item">
+      <Link href={`/submissions/${row.id}`} class="item">
         <code title={row.id}>{row.id}</code>
         <span>
           <SubmissionState submission={row} />

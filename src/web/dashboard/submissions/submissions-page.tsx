@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import { SubmissionStatus, SubmissionStatusSchema } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { enumName } from '../../../protocol/enum-names.js';
 import { Choice } from '../ui/choice.js';

@@ -11,7 +11,7 @@ import { Step } from './step.js';
 /** The way of a submission: accepted, sealed, each witness, settled, and what followed. */
 export function Timeline({ submission, batch }: { submission: Submission; batch: Batch | undefined }) {
   return (
-    <ol className="timeline">
+    <ol class="timeline">
       <Step tone="good" title="Accepted" at={submission.submittedAt}>
         Durable in the log, at index {submission.logIndex.toLocaleString()}.
       </Step>

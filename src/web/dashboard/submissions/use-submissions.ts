@@ -1,5 +1,5 @@
 import { useInfiniteQuery, useQuery } from '@connectrpc/connect-query';
-import { useEffect, useMemo } from 'react';
+import { useEffect, useMemo } from 'preact/hooks';
 import {
   AttestationService,
   type Submission,

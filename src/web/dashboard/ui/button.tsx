@@ -1,9 +1,9 @@
-import { Button as AriaButton, type ButtonProps } from 'react-aria-components';
+import type { ButtonHTMLAttributes } from 'preact';
 
-type Props = Omit<ButtonProps, 'className'> & { isPrimary?: boolean; isDanger?: boolean; isQuiet?: boolean };
+type Props = ButtonHTMLAttributes & { isPrimary?: boolean; isDanger?: boolean; isQuiet?: boolean };
 
 /** A button, of which a view has one primary at most. */
-export function Button({ isPrimary, isDanger, isQuiet, ...props }: Props) {
+export function Button({ isPrimary, isDanger, isQuiet, type = 'button', ...props }: Props) {
   const kind = (isPrimary && 'primary') || (isDanger && 'danger') || (isQuiet && 'quiet') || '';
-  return <AriaButton {...props} className={`button ${kind}`} />;
+  return <button {...props} type={type} class={`button ${kind}`} />;
 }

@@ -1,5 +1,6 @@
 import 'uplot/dist/uPlot.min.css';
-import { useEffect, useRef, useSyncExternalStore } from 'react';
+import { useSyncExternalStore } from 'preact/compat';
+import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import { hoverBox } from './chart-hover.js';
 
@@ -37,7 +38,7 @@ const WHOLE = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].flatMap((power) =>
 export function Chart({ label, times, series }: Props) {
   const isDark = useSyncExternalStore(onSchemeChange, () => DARK.matches);
   return (
-    <div className="chart" role="img" aria-label={label}>
+    <div class="chart" role="img" aria-label={label}>
       <Plot key={String(isDark)} times={times} series={series} />
     </div>
   );

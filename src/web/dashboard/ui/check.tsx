@@ -1,5 +1,3 @@
-import { Checkbox, CheckboxGroup, Label } from 'react-aria-components';
-
 type Props = {
   label: string;
   options: readonly string[];
@@ -9,17 +7,19 @@ type Props = {
 
 /** Chooses several of several. */
 export function Checks({ label, options, value, onChange }: Props) {
+  const toggle = (option: string) =>
+    onChange(value.includes(option) ? value.filter((one) => one !== option) : [...value, option]);
   return (
-    <CheckboxGroup className="group" value={value} onChange={onChange}>
-      <Label>{label}</Label>
-      <div className="checks">
+    <fieldset class="group">
+      <legend>{label}</legend>
+      <div class="checks">
         {options.map((option) => (
-          <Checkbox key={option} value={option} className="check">
-            <span className="box" aria-hidden="true" />
+          <label key={option} class="check">
+            <input type="checkbox" checked={value.includes(option)} onChange={() => toggle(option)} />
             {option}
-          </Checkbox>
+          </label>
         ))}
       </div>
-    </CheckboxGroup>
+    </fieldset>
   );
 }

@@ -1,5 +1,3 @@
-import { Button, Label, ListBox, ListBoxItem, Popover, Select, SelectValue } from 'react-aria-components';
-
 type Props<K extends string> = {
   label: string;
   isLabelHidden?: boolean;
@@ -11,26 +9,20 @@ type Props<K extends string> = {
 /** Chooses one of several. */
 export function Choice<K extends string>({ label, isLabelHidden, options, value, onChange }: Props<K>) {
   return (
-    <Select
-      className="choice"
-      aria-label={isLabelHidden ? label : undefined}
-      value={value}
-      onChange={(key) => onChange(key as K)}
-    >
-      {isLabelHidden ? null : <Label>{label}</Label>}
-      <Button className="button">
-        <SelectValue />
-        <span aria-hidden="true" className="chevron" />
-      </Button>
-      <Popover className="popover">
-        <ListBox className="options">
-          {options.map(([key, name]) => (
-            <ListBoxItem key={key} id={key} textValue={name}>
-              {name}
-            </ListBoxItem>
-          ))}
-        </ListBox>
-      </Popover>
-    </Select>
+    <label class="choice">
+      {isLabelHidden ? null : label}
+      <select
+        class="button"
+        aria-label={label}
+        value={value}
+        onChange={(event) => onChange(event.currentTarget.value as K)}
+      >
+        {options.map(([key, name]) => (
+          <option key={key} value={key}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }

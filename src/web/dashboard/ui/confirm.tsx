@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react';
+import type { ComponentChildren } from 'preact';
 import { Button } from './button.js';
 import { Dialog } from './dialog.js';
 import { ErrorState } from './states.js';
@@ -11,7 +11,7 @@ type Props = {
   onClose: () => void;
   /** What is done. */
   change: { isPending: boolean; error: unknown };
-  children: ReactNode;
+  children: ComponentChildren;
 };
 
 /** Asks before something that cannot be undone. */
@@ -21,11 +21,11 @@ export function Confirm({ title, action, onConfirm, onClose, change, children }:
     <Dialog title={title} onClose={onClose}>
       {children}
       {error === null ? null : <ErrorState error={error} />}
-      <div className="actions">
-        <Button onPress={onClose} autoFocus>
+      <div class="actions">
+        <Button onClick={onClose} autofocus>
           Cancel
         </Button>
-        <Button isDanger onPress={onConfirm} isDisabled={isPending}>
+        <Button isDanger onClick={onConfirm} disabled={isPending}>
           {isPending ? 'One moment…' : action}
         </Button>
       </div>

@@ -1,4 +1,4 @@
-import { useRef, useState } from 'react';
+import { useRef, useState } from 'preact/hooks';
 import { Button } from './button.js';
 
 /** A text to take away, with a button that copies it, or selects it where the browser lets no page copy. */
@@ -15,14 +15,14 @@ export function Copyable({ text, label }: { text: string; label: string }) {
     }
   };
   return (
-    <div className="copyable">
+    <div class="copyable">
       <output aria-label={label} ref={output}>
         {text}
       </output>
-      <Button onPress={() => void copy()} aria-label={`${word} ${label}`}>
+      <Button onClick={() => void copy()} aria-label={`${word} ${label}`}>
         {word}
       </Button>
-      <span className="sr" role="status">
+      <span class="sr" role="status">
         {word === 'Copy' ? '' : `${word} ${label}`}
       </span>
     </div>

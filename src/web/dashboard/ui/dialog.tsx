@@ -1,30 +1,37 @@
-import type { ReactNode } from 'react';
-import { Dialog as AriaDialog, Heading, Modal, ModalOverlay } from 'react-aria-components';
+import type { ComponentChildren } from 'preact';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 
 type Props = {
   title: string;
   onClose: () => void;
   /** Whether only its own buttons close it. */
   isFirm?: boolean;
-  children: ReactNode;
+  children: ComponentChildren;
 };
 
 /** A dialog over the page, open as long as it is rendered. */
 export function Dialog({ title, onClose, isFirm = false, children }: Props) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useLayoutEffect(() => {
+    const shown = dialog.current;
+    shown?.showModal();
+    // Gives the focus back.
+    return () => shown?.close();
+  }, []);
   return (
-    <ModalOverlay
-      className="overlay"
-      isOpen
-      isDismissable={!isFirm}
-      isKeyboardDismissDisabled={isFirm}
-      onOpenChange={(isOpen) => isOpen || onClose()}
+    <dialog
+      ref={dialog}
+      class="dialog"
+      aria-labelledby={id}
+      closedby={isFirm ? 'none' : 'any'}
+      onCancel={(event) => {
+        event.preventDefault();
+        if (!isFirm) onClose();
+      }}
     >
-      <Modal className="modal">
-        <AriaDialog className="dialog">
-          <Heading slot="title">{title}</Heading>
-          {children}
-        </AriaDialog>
-      </Modal>
-    </ModalOverlay>
+      <h2 id={id}>{title}</h2>
+      {children}
+    </dialog>
   );
 }

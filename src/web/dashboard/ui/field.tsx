@@ -1,33 +1,41 @@
-import {
-  FieldError,
-  Input,
-  Label,
-  Text,
-  TextArea,
-  TextField,
-  type TextFieldProps,
-} from 'react-aria-components';
+import type { InputHTMLAttributes } from 'preact';
+import { useId } from 'preact/hooks';
 
-type Props = Omit<TextFieldProps, 'className' | 'children'> & {
+type Attributes =
+  | 'aria-invalid'
+  | 'autocomplete'
+  | 'autofocus'
+  | 'inputmode'
+  | 'maxLength'
+  | 'placeholder'
+  | 'required';
+
+type Props = Pick<InputHTMLAttributes, Attributes> & {
   label: string;
-  hint?: string;
-  placeholder?: string;
+  type?: 'datetime-local' | 'password' | 'text';
+  value: string;
+  onChange: (value: string) => void;
   /** More than one line. */
   rows?: number;
 };
 
 /** A text field with its label. */
-export function Field({ label, hint, placeholder, rows, ...props }: Props) {
+export function Field({ label, rows, value, onChange, ...props }: Props) {
+  const id = useId();
+  const given = { ...props, id, value };
   return (
-    <TextField {...props} className="field">
-      <Label>{label}</Label>
-      {rows === undefined ? <Input placeholder={placeholder} /> : <TextArea rows={rows} spellCheck={false} />}
-      {hint === undefined ? null : (
-        <Text slot="description" className="hint">
-          {hint}
-        </Text>
+    <div class="field">
+      <label for={id}>{label}</label>
+      {rows === undefined ? (
+        <input {...(given as InputHTMLAttributes)} onInput={(event) => onChange(event.currentTarget.value)} />
+      ) : (
+        <textarea
+          {...given}
+          rows={rows}
+          spellcheck={false}
+          onInput={(event) => onChange(event.currentTarget.value)}
+        />
       )}
-      <FieldError />
-    </TextField>
+    </div>
   );
 }

@@ -1,4 +1,5 @@
-import { type ReactNode, useEffect } from 'react';
+import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
 
 /** The heading of a page, with what can be done there; names the page in the window's title, too. */
 export function PageHead({
@@ -7,14 +8,14 @@ export function PageHead({
   children,
 }: {
   title: string;
-  hint?: ReactNode;
-  children?: ReactNode;
+  hint?: ComponentChildren;
+  children?: ComponentChildren;
 }) {
   useEffect(() => {
     document.title = `${title} · Attestation service`;
   }, [title]);
   return (
-    <header className="head">
+    <header class="head">
       <div>
         <h1>{title}</h1>
         {hint === undefined ? null : <p>{hint}</p>}

@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react';
+import type { ComponentChildren } from 'preact';
 import { Button } from './button.js';
 import { ErrorState, Loading } from './states.js';
 
@@ -18,8 +18,8 @@ type Props<T> = {
   pages: Pages<T>;
   /** What the button says that reads the next page. */
   more?: string;
-  empty: ReactNode;
-  children: (rows: T[]) => ReactNode;
+  empty: ComponentChildren;
+  children: (rows: T[]) => ComponentChildren;
 };
 
 /** A list read page by page, in all its states. */
@@ -32,8 +32,8 @@ export function PageList<T>({ what, pages, more = 'Show more', empty, children }
     <>
       {children(rows)}
       {pages.hasNextPage ? (
-        <p className="more">
-          <Button onPress={() => void pages.fetchNextPage()} isDisabled={pages.isFetchingNextPage}>
+        <p class="more">
+          <Button onClick={() => void pages.fetchNextPage()} disabled={pages.isFetchingNextPage}>
             {pages.isFetchingNextPage ? 'Loading…' : more}
           </Button>
         </p>

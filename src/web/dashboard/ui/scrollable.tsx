@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react';
+import type { ComponentChildren } from 'preact';
 
 /** Those who scroll by keyboard focus it. */
 const FOCUSABLE = { tabIndex: 0 };
@@ -6,15 +6,15 @@ const FOCUSABLE = { tabIndex: 0 };
 /** A region that scrolls in itself. */
 export function Scrollable({
   label,
-  className,
+  class: name,
   children,
 }: {
   label: string;
-  className: string;
-  children: ReactNode;
+  class: string;
+  children: ComponentChildren;
 }) {
   return (
-    <section className={className} aria-label={label} {...FOCUSABLE}>
+    <section class={name} aria-label={label} {...FOCUSABLE}>
       {children}
     </section>
   );

@@ -1,4 +1,4 @@
-import { ToggleButton, ToggleButtonGroup } from 'react-aria-components';
+import { useId } from 'preact/hooks';
 
 type Props<K extends string> = {
   label: string;
@@ -9,20 +9,15 @@ type Props<K extends string> = {
 
 /** Chooses one of a few, all of which show. */
 export function Segments<K extends string>({ label, options, value, onChange }: Props<K>) {
+  const name = useId();
   return (
-    <ToggleButtonGroup
-      className="segments"
-      aria-label={label}
-      selectionMode="single"
-      disallowEmptySelection
-      selectedKeys={[value]}
-      onSelectionChange={([key]) => onChange(key as K)}
-    >
-      {options.map(([key, name]) => (
-        <ToggleButton key={key} id={key}>
-          {name}
-        </ToggleButton>
+    <fieldset class="segments" aria-label={label}>
+      {options.map(([key, text]) => (
+        <label key={key}>
+          <input type="radio" name={name} checked={key === value} onChange={() => onChange(key)} />
+          {text}
+        </label>
       ))}
-    </ToggleButtonGroup>
+    </fieldset>
   );
 }

@@ -3,5 +3,5 @@ export type Tone = 'good' | 'wait' | 'bad' | 'plain';
 
 /** A status in a word; its colour repeats what the word says. */
 export function Status({ tone, children }: { tone: Tone; children: string }) {
-  return <span className={`status ${tone}`}>{children}</span>;
+  return <span class={`status ${tone}`}>{children}</span>;
 }

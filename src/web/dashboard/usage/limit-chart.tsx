@@ -1,4 +1,4 @@
-import { useId, useMemo, useState } from 'react';
+import { useId, useMemo, useState } from 'preact/hooks';
 import { Chart, type Series } from '../ui/chart.js';
 import { Segments } from '../ui/segments.js';
 
@@ -39,8 +39,8 @@ export function LimitChart({ what, window, times, used, limit, owner }: Props) {
       ? `${busiest}.`
       : `Limit: ${limit.toLocaleString()} a ${window}, ${owner}. ${busiest}, ${shareText(most / limit)}.`;
   return (
-    <section className="card" aria-labelledby={id}>
-      <div className="head">
+    <section class="card" aria-labelledby={id}>
+      <div class="head">
         <h2 id={id}>
           {what} by {window}
         </h2>
@@ -56,7 +56,7 @@ export function LimitChart({ what, window, times, used, limit, owner }: Props) {
         times={times}
         series={series}
       />
-      <p className="hint">{facts}</p>
+      <p class="hint">{facts}</p>
     </section>
   );
 }

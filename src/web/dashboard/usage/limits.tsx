@@ -1,6 +1,5 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { useQuery } from '@connectrpc/connect-query';
-import { Label, Meter } from 'react-aria-components';
 import type { ApiKey } from '../../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { UsageService, UsageWindow } from '../../../../gen/attestation/admin/v1/usage_pb.js';
 import { safe } from '../ui/safe.js';
@@ -13,14 +12,14 @@ const NEAR = 0.9;
 export function Limits({ keys }: { keys: ApiKey[] }) {
   if (keys.length === 0) return <Empty title="No API key works now">Limits are those of API keys.</Empty>;
   return (
-    <section className="stack" aria-labelledby="limits">
+    <section class="stack" aria-labelledby="limits">
       <h2 id="limits">Limits</h2>
-      <div className="cards">
+      <div class="cards">
         {keys.slice(0, SHOWN).map((key) => (
           <KeyLimits key={key.id} apiKey={key} />
         ))}
       </div>
-      {keys.length > SHOWN ? <p className="hint">Choose a key above to see the limits of others.</p> : null}
+      {keys.length > SHOWN ? <p class="hint">Choose a key above to see the limits of others.</p> : null}
     </section>
   );
 }
@@ -39,11 +38,11 @@ function KeyLimits({ apiKey: { id, name, limits } }: { apiKey: ApiKey }) {
   const inHour = useUsed(id, UsageWindow.HOUR, 3_600_000);
   const inDay = useUsed(id, UsageWindow.DAY, 86_400_000);
   return (
-    <section className="card">
+    <section class="card">
       <h3>{safe(name)}</h3>
       <Bar name="Submissions this hour" used={inHour} limit={Number(limits?.submissionsPerHour ?? 0n)} />
       <Bar name="Submissions this UTC day" used={inDay} limit={Number(limits?.submissionsPerDay ?? 0n)} />
-      <p className="hint">
+      <p class="hint">
         {limits?.submissionsPerSecond?.toLocaleString()} submissions and{' '}
         {limits?.readsPerSecond?.toLocaleString()} reads a second
       </p>
@@ -55,14 +54,12 @@ function Bar({ name, used, limit }: { name: string; used: number; limit: number 
   const share = limit === 0 ? 1 : Math.min(1, used / limit);
   const says = `${used.toLocaleString()} of ${limit.toLocaleString()}`;
   return (
-    <Meter className="meter" value={Math.round(share * 100)} valueLabel={says}>
-      <div className="head">
-        <Label>{name}</Label>
-        <span className="hint">{says}</span>
-      </div>
-      <div className="track">
-        <div className={share > NEAR ? 'fill bad' : 'fill'} style={{ width: `${share * 100}%` }} />
-      </div>
-    </Meter>
+    <label class="meter">
+      <span class="head">
+        <span>{name}</span>
+        <span class="hint">{says}</span>
+      </span>
+      <meter value={share} high={NEAR} optimum={0} aria-valuetext={says} />
+    </label>
   );
 }

@@ -1,5 +1,5 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { useMemo } from 'react';
+import { useMemo } from 'preact/hooks';
 import type { Usage, UsageInWindow } from '../../../../gen/attestation/admin/v1/usage_pb.js';
 import { type Column, DataTable } from '../ui/data-table.js';
 import { Time } from '../ui/time.js';
@@ -9,9 +9,9 @@ const SHOWN = { day: 30, hour: 48 } as const;
 const SECONDS = { day: 86_400, hour: 3_600 } as const;
 
 const COLUMNS: Column<UsageInWindow>[] = [
-  { id: 'start', header: 'From', cell: ({ row }) => <Time at={row.original.start} /> },
-  { id: 'submissions', header: 'Submissions', cell: ({ row }) => row.original.submissions.toLocaleString() },
-  { id: 'reads', header: 'Reads', cell: ({ row }) => row.original.reads.toLocaleString() },
+  { header: 'From', cell: (row) => <Time at={row.start} /> },
+  { header: 'Submissions', cell: (row) => row.submissions.toLocaleString() },
+  { header: 'Reads', cell: (row) => row.reads.toLocaleString() },
 ];
 
 /** What active keys may do together, or one of them: `owner` says which. */
@@ -25,7 +25,7 @@ export function UsageChart({ usage, window, limits }: Props) {
   const shared = { window, times, owner: limits.owner };
   return (
     <>
-      <div className="cards">
+      <div class="cards">
         <LimitChart {...shared} what="Submissions" used={submissions} limit={limits.submissions} />
         <LimitChart {...shared} what="Reads" used={reads} limit={limits.reads} />
       </div>

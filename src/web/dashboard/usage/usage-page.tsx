@@ -1,5 +1,5 @@
 import { useInfiniteQuery, useQuery } from '@connectrpc/connect-query';
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import {
   type ApiKey,
   ApiKeyService,
@@ -62,7 +62,7 @@ export function UsagePage() {
 function Shown({ usage, window, limits }: { usage: Usage; window: Window; limits: WindowLimits }) {
   return (
     <>
-      <div className="cards">
+      <div class="cards">
         <Figure name="Submissions, last 24 hours" value={usage.submissionsLast24h} />
         <Figure name="Reads, last 24 hours" value={usage.readsLast24h} />
       </div>
@@ -73,7 +73,7 @@ function Shown({ usage, window, limits }: { usage: Usage; window: Window; limits
 
 function Figure({ name, value }: { name: string; value: bigint }) {
   return (
-    <section className="card figure">
+    <section class="card figure">
       <h2>{name}</h2>
       <strong>{value.toLocaleString()}</strong>
     </section>

@@ -1,4 +1,4 @@
-import { type FormEvent, useState } from 'react';
+import { useState } from 'preact/hooks';
 import {
   EventType,
   EventTypeSchema,
@@ -26,7 +26,7 @@ export function CreateWebhook({ onClose, onMade }: Props) {
   const [url, setUrl] = useState('https://');
   const [events, setEvents] = useState(EVENTS);
   const create = useChange(WebhookService.method.createWebhook);
-  const submit = async (event: FormEvent) => {
+  const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     const types = events.map((name) => findEnumNumber(EventTypeSchema, name) as EventType);
     const made = await create.mutateAsync({ url, events: types });
@@ -36,12 +36,12 @@ export function CreateWebhook({ onClose, onMade }: Props) {
   return (
     <Dialog title="Add a webhook" onClose={onClose}>
       <form onSubmit={(event) => void submit(event).catch(() => {})}>
-        <Field label="Address" value={url} onChange={setUrl} isRequired autoFocus maxLength={2048} />
+        <Field label="Address" value={url} onChange={setUrl} required autofocus maxLength={2048} />
         <Checks label="Events" options={EVENTS} value={events} onChange={setEvents} />
         {create.error === null ? null : <ErrorState error={create.error} />}
-        <div className="actions">
-          <Button onPress={onClose}>Cancel</Button>
-          <Button type="submit" isPrimary isDisabled={url === '' || events.length === 0 || create.isPending}>
+        <div class="actions">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" isPrimary disabled={url === '' || events.length === 0 || create.isPending}>
             Add webhook
           </Button>
         </div>

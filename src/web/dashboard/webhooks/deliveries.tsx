@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import {
   DeliveryStatus,
   DeliveryStatusSchema,
@@ -33,12 +33,12 @@ export function Deliveries({ deliveries }: Props) {
 
 function columnsWith(open: (delivery: WebhookDelivery) => void): Column<WebhookDelivery>[] {
   return [
-    { id: 'event', header: 'Event', cell: ({ row }) => <EventName delivery={row.original} /> },
-    { id: 'status', header: 'Status', cell: ({ row }) => <State delivery={row.original} /> },
-    { id: 'answer', header: 'Last attempt', cell: ({ row }) => lastAttempt(row.original) },
-    { id: 'created', header: 'Created', cell: ({ row }) => <Time at={row.original.createdAt} /> },
-    { id: 'next', header: 'Next attempt', cell: ({ row }) => <Time at={row.original.nextAttemptAt} /> },
-    { id: 'open', header: 'Attempts', cell: ({ row }) => <Open delivery={row.original} onOpen={open} /> },
+    { header: 'Event', cell: (row) => <EventName delivery={row} /> },
+    { header: 'Status', cell: (row) => <State delivery={row} /> },
+    { header: 'Last attempt', cell: (row) => lastAttempt(row) },
+    { header: 'Created', cell: (row) => <Time at={row.createdAt} /> },
+    { header: 'Next attempt', cell: (row) => <Time at={row.nextAttemptAt} /> },
+    { header: 'Attempts', cell: (row) => <Open delivery={row} onOpen={open} /> },
   ];
 }
 
@@ -46,7 +46,7 @@ function EventName({ delivery: { id, event } }: { delivery: WebhookDelivery }) {
   return (
     <div>
       <strong>{event === undefined ? '' : enumName(EventTypeSchema, event.type)}</strong>
-      <code className="sub">{id}</code>
+      <code class="sub">{id}</code>
     </div>
   );
 }
@@ -69,7 +69,7 @@ function Open({
   onOpen: (delivery: WebhookDelivery) => void;
 }) {
   return (
-    <Button isQuiet onPress={() => onOpen(delivery)} aria-label={`Show attempts of ${delivery.id}`}>
+    <Button isQuiet onClick={() => onOpen(delivery)} aria-label={`Show attempts of ${delivery.id}`}>
       Show
     </Button>
   );

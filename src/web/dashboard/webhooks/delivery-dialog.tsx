@@ -36,11 +36,11 @@ export function DeliveryDialog({ delivery: listed, onClose }: Props) {
         <Attempt key={attempt.number} attempt={attempt} />
       ))}
       {again.error === null ? null : <ErrorState error={again.error} />}
-      <div className="actions">
-        <Button isDisabled={again.isPending} onPress={() => again.mutate(name)}>
+      <div class="actions">
+        <Button disabled={again.isPending} onClick={() => again.mutate(name)}>
           Redeliver
         </Button>
-        <Button isPrimary onPress={onClose}>
+        <Button isPrimary onClick={onClose}>
           Close
         </Button>
       </div>
@@ -60,14 +60,14 @@ function Attempt({ attempt }: { attempt: WebhookAttempt }) {
   const { number, at, durationMs, statusCode, error, answer, requestHeaders } = attempt;
   const isGood = statusCode !== undefined && statusCode >= 200 && statusCode < 300;
   return (
-    <section className="card">
-      <div className="head">
+    <section class="card">
+      <div class="head">
         <h4>Attempt {number}</h4>
         <Status tone={isGood ? 'good' : 'bad'}>
           {statusCode === undefined ? 'no answer' : String(statusCode)}
         </Status>
       </div>
-      <p className="hint">
+      <p class="hint">
         <Time at={at} />, {durationMs} ms
       </p>
       {error ? <p>{safe(error)}</p> : null}

@@ -1,6 +1,6 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { useMutation } from '@connectrpc/connect-query';
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import { useLocation } from 'wouter';
 import { type Webhook, WebhookService, WebhookStatus } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import { Button } from '../ui/button.js';
@@ -29,18 +29,18 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
   const error = test.error ?? update.error ?? again.error;
   return (
     <>
-      <div className="row">
-        <Button isPrimary isDisabled={test.isPending} onPress={() => test.mutate({ id })}>
+      <div class="row">
+        <Button isPrimary disabled={test.isPending} onClick={() => test.mutate({ id })}>
           Send a test event
         </Button>
-        <Button onPress={() => again.mutate({ id, since: timestampFromMs(Date.now() - DAYS_7_MS) })}>
+        <Button onClick={() => again.mutate({ id, since: timestampFromMs(Date.now() - DAYS_7_MS) })}>
           Redeliver what failed in 7 days
         </Button>
-        <Button onPress={() => update.mutate({ id, status: toggled })}>
+        <Button onClick={() => update.mutate({ id, status: toggled })}>
           {isActive ? 'Disable' : 'Enable'}
         </Button>
-        <Button onPress={() => setOpen('rotate')}>New secret</Button>
-        <Button isDanger onPress={() => setOpen('delete')}>
+        <Button onClick={() => setOpen('rotate')}>New secret</Button>
+        <Button isDanger onClick={() => setOpen('delete')}>
           Delete
         </Button>
       </div>

@@ -1,6 +1,6 @@
 import { useInfiniteQuery, useQuery } from '@connectrpc/connect-query';
 import { useIsMutating } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import {
   type DeliveryStatus,
   DeliveryStatusSchema,
@@ -53,7 +53,7 @@ function Shown({ webhook }: { webhook: Webhook }) {
         <WebhookState webhook={webhook} />
       </PageHead>
       <WebhookActions webhook={webhook} />
-      <div className="head">
+      <div class="head">
         <h2>Deliveries</h2>
         <Choice
           label="Status of deliveries"

@@ -7,12 +7,12 @@ import { Dialog } from '../ui/dialog.js';
 export function WebhookSecret({ webhook, onClose }: { webhook: Webhook; onClose: () => void }) {
   return (
     <Dialog title="The webhook’s secret" onClose={onClose} isFirm>
-      <p className="notice">
+      <p class="notice">
         Copy it now: your receiver verifies signatures with it. It is shown only this once.
       </p>
       <Copyable label="secret" text={webhook.secret ?? ''} />
-      <div className="actions">
-        <Button isPrimary onPress={onClose}>
+      <div class="actions">
+        <Button isPrimary onClick={onClose}>
           I have copied it
         </Button>
       </div>

@@ -17,11 +17,11 @@ export function WebhookState({ webhook: { status, disabledReason, failingSince }
     <div>
       <Status tone={tone}>{isFailing ? 'failing' : enumName(WebhookStatusSchema, status)}</Status>
       {isFailing ? (
-        <span className="sub">
+        <span class="sub">
           since <Time at={failingSince} />
         </span>
       ) : null}
-      {disabledReason ? <span className="sub">{safe(disabledReason)}</span> : null}
+      {disabledReason ? <span class="sub">{safe(disabledReason)}</span> : null}
     </div>
   );
 }

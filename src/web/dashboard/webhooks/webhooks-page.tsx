@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
-import { useState } from 'react';
+import { useState } from 'preact/hooks';
 import { Link } from 'wouter';
 import { EventTypeSchema, type Webhook, WebhookService } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import { enumName } from '../../../protocol/enum-names.js';
@@ -15,10 +15,10 @@ import { WebhookSecret } from './webhook-secret.js';
 import { WebhookState } from './webhook-state.js';
 
 const COLUMNS: Column<Webhook>[] = [
-  { id: 'url', header: 'Address', cell: ({ row }) => <Address webhook={row.original} /> },
-  { id: 'status', header: 'Status', cell: ({ row }) => <WebhookState webhook={row.original} /> },
-  { id: 'events', header: 'Events', cell: ({ row }) => <Events webhook={row.original} /> },
-  { id: 'created', header: 'Created', cell: ({ row }) => <Time at={row.original.createdAt} /> },
+  { header: 'Address', cell: (row) => <Address webhook={row} /> },
+  { header: 'Status', cell: (row) => <WebhookState webhook={row} /> },
+  { header: 'Events', cell: (row) => <Events webhook={row} /> },
+  { header: 'Created', cell: (row) => <Time at={row.createdAt} /> },
 ];
 
 /** The webhook subscriptions of the project. */
@@ -37,7 +37,7 @@ export function WebhooksPage() {
   return (
     <>
       <PageHead title="Webhooks" hint="Addresses of yours that receive an event when a submission settles.">
-        <Button isPrimary onPress={() => setCreating(true)}>
+        <Button isPrimary onClick={() => setCreating(true)}>
           Add webhook
         </Button>
       </PageHead>
@@ -58,7 +58,7 @@ function Address({ webhook: { id, url } }: { webhook: Webhook }) {
   return (
     <div>
       <Link href={`/webhooks/${id}`}>{safe(url)}</Link>
-      <code className="sub">{id}</code>
+      <code class="sub">{id}</code>
     </div>
   );
 }
