@@ -66,7 +66,7 @@ type Slot<T> = (name?: string, read?: (report: Report) => Promise<T>) => void;
 
 function useSlot<T>(): [Loadable<T>, Slot<T>] {
   const [value, setValue] = useState<Loadable<T>>(EMPTY);
-  const current = useRef<AbortController>();
+  const current = useRef<AbortController | undefined>(undefined);
   const slot = useCallback<Slot<T>>((name = '', read) => {
     current.current?.abort();
     const controller = new AbortController();
