@@ -54,6 +54,9 @@ t.test('a key that is made in the dashboard submits, and its submission shows by
     app.recorder.secrets.add(secret);
     t.match(secret, /^svc_live_\w{38}$/);
     await assertGood(t, page, 'new-key');
+    for (const _ of [1, 2]) await page.keyboard.press('Escape');
+    await page.mouse.click(3, 3);
+    t.equal(await page.getByRole('dialog').count(), 1, 'only its button takes the key away');
     await page.getByRole('button', { name: 'I have copied it' }).click();
     await page.getByText('made in the dashboard').waitFor();
     await assertGood(t, page, 'keys');
