@@ -78,10 +78,7 @@ t.test('queues are counted over all logs, and closing waits for each of them', a
 
 t.test('calls of a log share its wakes, and the last call is followed by one', async (t) => {
   const { scene, logs, sequencers, woken } = await openAll(t);
-  const [live, test] = [
-    await sequencers.of.get(Environment.LIVE),
-    await sequencers.of.get(Environment.TEST),
-  ];
+  const [live, test] = [await sequencers.of.get(Environment.LIVE), await sequencers.of.get(Environment.TEST)];
   const CALLS = 40;
   const startedMs = performance.now();
   for (const row of scene.makeRows(CALLS)) await live.add(row);
