@@ -1,6 +1,6 @@
 /** Requests for the operations of the OpenAPI document, made of the samples that there are for every RPC. */
 import type { DescMethodUnary, JsonObject } from '@bufbuild/protobuf';
-import { httpBindings, patternOf, type Template } from '../../src/server/http/rest/http-rule.js';
+import { httpBindings, type Template } from '../../src/server/http/rest/http-rule.js';
 
 import { type Known, sampleOf } from '../server/rpc/samples.js';
 import type { App } from '../support/app.js';
@@ -26,6 +26,10 @@ export type Attempt = {
 export function routeOf(method: string, path: string | Template): string {
   const pattern = typeof path === 'string' ? path.replace(/\{[^}]+\}/g, '*') : patternOf(path);
   return `${method} ${pattern}`;
+}
+
+function patternOf({ segments }: Template): string {
+  return `/${segments.map((segment) => (segment.kind === 'literal' ? segment.text : '*')).join('/')}`;
 }
 
 /** Every route that the protos of the served services describe. */

@@ -102,13 +102,13 @@ function literalVariables({ template }: HttpBinding): string[] {
 
 function pathOf({ template }: HttpBinding): string {
   const parts = template.segments.flatMap((segment, at) => {
-    if (segment.kind === 'literal') return [encodeURIComponent(segment.text)];
+    if (segment.kind === 'literal') return [segment.text];
     const variable = template.variables.find(
       ({ start, end }) => start <= at && (end === undefined || at < end),
     );
     return variable === undefined || variable.start < at ? [] : [`{${variable.fieldPath.join('.')}}`];
   });
-  return `/${parts.join('/')}${template.verb === undefined ? '' : `:${template.verb}`}`;
+  return `/${parts.join('/')}`;
 }
 
 function bodyKindOf({ input }: DescMethod, { body }: HttpBinding): Operation['bodyKind'] {

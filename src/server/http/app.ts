@@ -7,26 +7,32 @@ import { ApiError, internalError } from '../core/errors.js';
 import { tellPeers } from '../core/http/request-peer.js';
 import type { Logger } from '../core/logger.js';
 import { invalidRequest } from '../json/problems.js';
-import { registerPublicServices } from './connect/public-services.js';
-import type { HoldResponse } from './socket/bodies.js';
+import type { JsonOptions } from './connect/messages.js';
+import { registerServices } from './connect/services.js';
+import { registerPublicServices } from './connect/streams.js';
+import type { UnaryDeps } from './connect/unary.js';
+import type { RestHandler } from './rest/handler.js';
+import { routePattern } from './rest/http-rule.js';
+import type { Route } from './rest/route.js';
+import type { ServiceEntry } from './services.js';
 import type { Limits } from './socket/limits.js';
 import type { RequestRecord } from './socket/requests.js';
 import { writeError } from './socket/write-response.js';
 
-type AppDeps = {
-  log: Logger;
+type AppDeps = UnaryDeps & {
+  jsonOptions?: JsonOptions;
+  services: readonly ServiceEntry[];
   publicRoutes?: (app: FastifyInstance) => void | Promise<void>;
   publicServices?: (router: ConnectRouter) => void;
   limits: Limits;
   /** Aborted when the server begins to close. */
   closing: AbortSignal;
-  /** Counts the bytes of responses until they are sent. */
-  holdResponse: HoldResponse;
-  /** Responds to a request that has no route here. */
+  rest: RestHandler;
+  /** Responds to a request that has no route. */
   notFound: (record: RequestRecord) => Promise<void>;
 };
 
-/** The public routes and services. */
+/** The routes of every surface. */
 type App = {
   ready: () => Promise<void>;
   /** Routes a request. */
@@ -37,8 +43,8 @@ type App = {
 type GetRecord = (request: FastifyRequest) => RequestRecord;
 
 /**
- * Fastify with the public routes. It is handed requests and never listens, because it has no server for HTTP/1.1 and
- * HTTP/2 on one port, and REST and RPCs are served without it. Bodies are left unread.
+ * Fastify with all routes. It is handed requests and never listens, because it has no server for HTTP/1.1 and HTTP/2 on
+ * one port. It leaves bodies unread. Throws when two RPCs share a path and method.
  */
 export function createApp(deps: AppDeps): App {
   const records = new WeakMap<object, RequestRecord>();
@@ -48,14 +54,15 @@ export function createApp(deps: AppDeps): App {
     return record;
   };
   const fastify = createFastify(deps, getRecord);
+  registerRest(fastify, deps.rest, getRecord);
   registerPublicRoutes(fastify, deps, getRecord);
-  const { publicServices: routes } = deps;
-  if (routes !== undefined) registerPublicServices(fastify, { ...deps, routes, getRecord });
+  const { publicServices } = deps;
+  registerServices(fastify, { ...deps, getRecord });
+  if (publicServices !== undefined) registerPublicServices(fastify, { ...deps, publicServices, getRecord });
   return {
     ready: async () => void (await fastify.ready()),
     serve(record) {
       const { req, res } = record;
-      res.setHeader('x-request-id', record.requestId);
       records.set(req, record);
       // Fastify is typed for HTTP/1.1 only, but routes both.
       fastify.routing(req as never, res as never);
@@ -64,10 +71,11 @@ export function createApp(deps: AppDeps): App {
   };
 }
 
-function createFastify({ notFound, log }: AppDeps, getRecord: GetRecord): FastifyInstance {
+function createFastify({ notFound, log, limits }: AppDeps, getRecord: GetRecord): FastifyInstance {
   const fastify = Fastify({
     logger: false,
     return503OnClosing: false,
+    routerOptions: { maxParamLength: limits.maxHeaderBytes },
     frameworkErrors: (_error, request, reply) => {
       reply.hijack();
       void notFound(getRecord(request));
@@ -87,6 +95,28 @@ function createFastify({ notFound, log }: AppDeps, getRecord: GetRecord): Fastif
   return fastify;
 }
 
+/** Adds the routes of REST. A request is taken before Fastify looks at its body: the key is checked first. */
+function registerRest(fastify: FastifyInstance, rest: RestHandler, getRecord: GetRecord): void {
+  const add = (method: string, route: Route) => {
+    if (!fastify.supportedMethods.includes(method)) fastify.addHttpMethod(method, { hasBody: true });
+    fastify.route({
+      method,
+      url: routePattern(route.binding.template),
+      exposeHeadRoute: false,
+      onRequest: (request, reply) => {
+        reply.hijack();
+        void rest.serve(route, getRecord(request));
+      },
+      handler: () => {},
+    });
+  };
+  for (const route of rest.routes) {
+    const { httpMethod } = route.binding;
+    add(httpMethod, route);
+    if (httpMethod === 'GET') add('HEAD', route);
+  }
+}
+
 function registerPublicRoutes(
   fastify: FastifyInstance,
   { publicRoutes, holdResponse }: AppDeps,
@@ -95,6 +125,9 @@ function registerPublicRoutes(
   if (publicRoutes === undefined) return;
   fastify.register(async (scope) => {
     tellPeers(scope, (request) => getRecord(request).peer);
+    scope.addHook('onRequest', async (request, reply) => {
+      reply.header('x-request-id', getRecord(request).requestId);
+    });
     scope.addHook('onSend', async (request, reply, payload) => {
       if (payload instanceof Readable) resetIfBroken(payload, reply.raw);
       const isBody = typeof payload === 'string' || payload instanceof Uint8Array;

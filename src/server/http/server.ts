@@ -10,9 +10,9 @@ import { createApp } from './app.js';
 import { createInterceptors, type InterceptorDeps, type Interceptors } from './call/interceptors.js';
 import { createValidate } from './call/validate.js';
 import { refuseEarly, refuseUnknownRpc, wantsRpc } from './connect/refusal.js';
-import { createUnaryRpcs, type UnaryRpcs } from './connect/unary-rpcs.js';
+import { refuse } from './connect/unary.js';
 import { createCors } from './cors.js';
-import { assertUnambiguous, isRest, normalizeTarget } from './request-target.js';
+import { assertUnambiguous, normalizeTarget } from './request-target.js';
 import { createRestHandler, type RestOptions } from './rest/handler.js';
 import { createBodyMemory, createResponseMemory } from './socket/bodies.js';
 import { refuseMalformed } from './socket/client-error.js';
@@ -27,7 +27,6 @@ import {
   createRequests,
   isClosed,
   type Observation,
-  pathOf,
   type RequestRecord,
   type Requests,
 } from './socket/requests.js';
@@ -78,14 +77,11 @@ export function createServer(deps: ServerDeps): ApiServer {
   setMaxListeners(0, closing.signal);
   const app = createApp({
     ...shared,
+    rest,
     closing: closing.signal,
-    notFound: (record) => (wantsRpc(record) ? refuseRpc(interceptors, record) : rest.handle(record)),
+    notFound: (record) => (wantsRpc(record) ? refuseRpc(interceptors, record) : rest.notFound(record)),
   });
-  const rpcs = createUnaryRpcs(shared);
-  const { corsOrigins = [] } = deps;
-  const answersPreflight = corsOrigins.length === 0 ? undefined : createCors(corsOrigins);
-  const handlers = { rest: rest.handle, rpcs, others: app.serve, answersPreflight };
-  const serve = createDispatcher(handlers);
+  const serve = createDispatcher(app.serve, deps.corsOrigins);
   const admit = createAdmission(peers, limits, serve);
   const listener = createListener({
     limits,
@@ -99,7 +95,8 @@ export function createServer(deps: ServerDeps): ApiServer {
       refuseMalformed(error, socket, newRequestId(), isResponding(requests, socket)),
   });
   const stopWatching = watchTimeouts(requests, limits, (record) => {
-    (record.protocol === 'rest' ? rest : rpcs).refuse(record, deadlineExceeded());
+    if (record.protocol === 'rest') rest.refuse(record, deadlineExceeded());
+    else refuse(shared, record, deadlineExceeded());
   });
   return {
     listen: async (address) => {
@@ -196,28 +193,18 @@ function reportTo(log: Logger): Pick<RestOptions, 'onInternalError'> {
   };
 }
 
-type Handlers = {
-  rest: (record: RequestRecord) => Promise<void>;
-  rpcs: UnaryRpcs;
-  others: (record: RequestRecord) => void;
-  /** Undefined if no origin is allowed. */
-  answersPreflight: ReturnType<typeof createCors> | undefined;
-};
-
-/** Dispatches every request to its handler. */
-function createDispatcher(handlers: Handlers): (record: RequestRecord) => void {
-  const { rest, rpcs, others, answersPreflight } = handlers;
+/** Checks the target of every request and hands it to its route. */
+function createDispatcher(
+  route: (record: RequestRecord) => void,
+  corsOrigins: readonly string[] = [],
+): (record: RequestRecord) => void {
+  const answersPreflight = corsOrigins.length === 0 ? undefined : createCors(corsOrigins);
   return (record) => {
-    const { req } = record;
     try {
-      assertUnambiguous(req);
-      normalizeTarget(req);
+      assertUnambiguous(record.req);
+      normalizeTarget(record.req);
       if (answersPreflight?.(record)) return;
-      const target = req.url ?? '';
-      if (isRest(target)) return void rest(record);
-      const rpc = rpcs.find(pathOf(target));
-      if (rpc !== undefined) return void rpcs.handle(rpc, record);
-      others(record);
+      route(record);
     } catch (error) {
       refuseEarly(record, error instanceof ApiError ? error : internalError(record.requestId, error));
     }

@@ -1,24 +1,12 @@
-/** What the suite's requests ask for: an answer or an error with headers and trailers of their choice. */
+/** What the suite's requests ask for: a response or an error with headers and trailers of their choice. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { create, type DescMessage, type JsonObject, type Message, toJson } from '@bufbuild/protobuf';
+import { create, type DescMessage, type Message } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
-import type { Code } from '@connectrpc/connect';
+import { type Code, ConnectError } from '@connectrpc/connect';
+import { encodeEnvelope } from '@connectrpc/connect/protocol';
+import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
 import type { Call } from '../../../src/server/core/call.js';
-import type { RpcStatus } from '../../../src/server/http/connect/connect-error.js';
-import { webTrailers } from '../../../src/server/http/connect/grpc-status.js';
-import {
-  findFormat,
-  findQueryFormat,
-  type MessageFormat,
-} from '../../../src/server/http/connect/messages.js';
-import { statusResponse } from '../../../src/server/http/connect/refusal.js';
-import {
-  type RpcResponse,
-  successResponse,
-  writeRpcResponse,
-} from '../../../src/server/http/connect/response.js';
-import { readTimeout } from '../../../src/server/http/connect/rpc-deadline.js';
-import { type RequestRecord, whenClosed } from '../../../src/server/http/socket/requests.js';
+import type { NodeResponse, RequestRecord } from '../../../src/server/http/socket/requests.js';
 import type { Schema } from './schema.js';
 
 type Header = { name: string; value: string[] };
@@ -43,67 +31,54 @@ const NOTHING: Definition = {
 };
 
 /**
- * Writes what a request asks for by the functions that write the service's own answers, and resolves once it is sent. No
- * handler of the service sends trailers, a repeated header or an error outside its catalogue, so these are added here.
+ * The handler of every method: returns or throws what a request asks for. No handler of the service sends trailers, so
+ * these are added to the response here.
  */
 export async function answerCase(
   schema: Schema,
   record: RequestRecord,
   call: Call,
   request: Message,
-): Promise<void> {
+): Promise<Message> {
   const definition = (request as UnaryRequest).responseDefinition ?? NOTHING;
-  const closed = new Promise<void>((resolve) => whenClosed(record.res, resolve));
-  if (definition.responseDelayMs > 0) await delay(definition.responseDelayMs);
-  if (definition.response.case === 'error') {
-    writeRpcResponse(record, failure(schema, record, call, request, definition.response.value, definition));
-  } else writeRpcResponse(record, await success(schema, record, call, request, definition));
-  await closed;
-}
-
-async function success(
-  schema: Schema,
-  record: RequestRecord,
-  call: Call,
-  request: Message,
-  { response, responseHeaders, responseTrailers }: Definition,
-): Promise<RpcResponse> {
-  const format = formatOf(record);
-  const find = format.isJson ? schema.jsonMessage : schema.message;
+  const { response, responseDelayMs } = definition;
+  const headers = flat(definition.responseHeaders);
+  const trailers = flat(definition.responseTrailers);
+  if (responseDelayMs > 0) await delay(responseDelayMs);
+  for (const [name, value] of headers) call.responseHeaders.set(name, value);
+  if (response.case === 'error') throw failure(schema, record, call, request, response.value, trailers);
+  addTrailers(record, call, trailers);
   const data = response.case === 'responseData' ? response.value : new Uint8Array();
-  const requestInfo = infoOf(record, format.isJson ? jsonAny(call, request) : packed(call, request));
-  const desc = find(call.method.output.name);
-  const message = create(desc, { payload: { data, requestInfo } });
-  const answer = await successResponse(
-    {
-      record,
-      responseHeaders: new Map(Object.entries(joined(responseHeaders))),
-      format,
-      isGzip: false,
-      rateHeaders: [],
-    },
-    desc,
-    message,
-  );
-  return withTrailers(answer, format, joined(responseTrailers));
+  const { input, output } = call.method;
+  return create(output, { payload: { data, requestInfo: infoOf(record, anyPack(input, request)) } });
 }
 
-function withTrailers(
-  answer: RpcResponse,
-  { protocol }: MessageFormat,
-  trailers: Record<string, string>,
-): RpcResponse {
-  if (protocol === 'grpc') return { ...answer, trailers: { ...answer.trailers, ...trailers } };
-  if (protocol === 'connect') return { ...answer, headers: [...answer.headers, ...asConnect(trailers)] };
-  const plainEnd = webTrailers(undefined).length;
-  const message = answer.body?.subarray(0, -plainEnd) ?? new Uint8Array();
-  const end = webTrailers({ code: 0 as Code, message: '', details: [], metadata: trailers });
-  return { ...answer, body: Buffer.concat([message, end]) };
+function addTrailers({ protocol, res }: RequestRecord, call: Call, trailers: readonly [string, string][]) {
+  if (protocol === 'connect') {
+    for (const [name, value] of trailers) call.responseHeaders.set(`trailer-${name}`, value);
+  } else if (protocol === 'grpc') (res as Ending).addTrailers(Object.fromEntries(trailers));
+  else endWithTrailers(res as Ending, trailers);
 }
 
-/** Trailers of unary calls on Connect. */
-function asConnect(trailers: Record<string, string>): string[] {
-  return Object.entries(trailers).flatMap(([name, value]) => [`trailer-${name}`, value]);
+type Ending = Extract<NodeResponse, { shouldKeepAlive: boolean }>;
+
+/** On gRPC-Web trailers are the last frame of the body. */
+function endWithTrailers(res: Ending, trailers: readonly [string, string][]): void {
+  const frame = (headers: Headers) => Buffer.from(encodeEnvelope(trailerFlag, trailerSerialize(headers)));
+  const plain = frame(new Headers({ 'grpc-status': '0' }));
+  const all = frame(new Headers([...trailers, ['grpc-status', '0']]));
+  const setHeader = res.setHeader.bind(res);
+  const writeHead = res.writeHead.bind(res) as (status: number, headers?: string[]) => unknown;
+  const end = res.end.bind(res) as (body: Uint8Array) => unknown;
+  const longer = (name: string, value: unknown) =>
+    name === 'content-length' ? String(Number(value) + all.length - plain.length) : value;
+  res.setHeader = ((name: string, value: string) => setHeader(name, longer(name, value) as string)) as never;
+  res.writeHead = ((status: number, headers?: string[]) =>
+    writeHead(
+      status,
+      headers?.map((value, i) => (i % 2 === 0 ? value : (longer(headers[i - 1] ?? '', value) as string))),
+    )) as never;
+  res.end = ((body: Uint8Array) => end(Buffer.concat([body.subarray(0, -plain.length), all]))) as never;
 }
 
 function failure(
@@ -112,47 +87,26 @@ function failure(
   call: Call,
   request: Message,
   { code, message = '', details }: ErrorDefinition,
-  { responseHeaders, responseTrailers }: Definition,
-): RpcResponse {
+  trailers: readonly [string, string][],
+): ConnectError {
   const desc = schema.message('ConformancePayload.RequestInfo');
-  const info = create(desc, infoOf(record, packed(call, request)));
-  const given = details.map((value) => ({ desc: desc as DescMessage, message: value }));
+  const info = create(desc, infoOf(record, anyPack(call.method.input, request)));
   const isConnect = record.protocol === 'connect';
-  const trailers = joined(responseTrailers);
-  const status: RpcStatus = {
-    code,
-    message,
-    details: [...given, { desc, message: info }],
-    metadata: isConnect ? {} : trailers,
-  };
-  const answer = statusResponse(record, status);
-  const headers = Object.entries(joined(responseHeaders)).flat();
-  const more = isConnect ? asConnect(trailers) : [];
-  return { ...answer, headers: [...answer.headers, ...headers, ...more] };
-}
-
-function formatOf({ req }: RequestRecord): MessageFormat {
-  const format =
-    req.method === 'GET'
-      ? findQueryFormat(queryOf(req.url).get('encoding'))
-      : findFormat(req.headers['content-type']);
-  if (format === undefined) throw new Error('the call has no format');
-  return format;
-}
-
-function queryOf(url = ''): URLSearchParams {
-  return new URL(url, 'http://localhost').searchParams;
+  const metadata = new Headers(
+    trailers.map(([name, value]) => [isConnect ? `trailer-${name}` : name, value]),
+  );
+  const all = [...details, info].map((value) => ({ desc: desc as DescMessage, value }));
+  return new ConnectError(message, code, metadata, all);
 }
 
 /** `ConformancePayload.RequestInfo`. */
 function infoOf({ req, protocol }: RequestRecord, request: object): Record<string, unknown> {
-  const timeout = readTimeout(req.headers, protocol === 'connect');
-  const query = req.method === 'GET' ? [...queryOf(req.url)] : [];
+  const query = req.method === 'GET' ? [...new URL(req.url ?? '', 'http://localhost').searchParams] : [];
   return {
     requestHeaders: Object.entries(req.headers)
       .filter(([name]) => !name.startsWith(':'))
       .map(([name, value]) => ({ name, value: [value].flat().map(String) })),
-    timeoutMs: typeof timeout === 'number' ? BigInt(Math.round(timeout)) : undefined,
+    timeoutMs: timeoutOf(req.headers, protocol),
     requests: [request],
     connectGetInfo:
       query.length === 0
@@ -161,14 +115,18 @@ function infoOf({ req, protocol }: RequestRecord, request: object): Record<strin
   };
 }
 
-function packed({ method }: Call, request: Message): Message {
-  return anyPack(method.input, request);
+const UNIT_MS = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 0.001, n: 0.000_001 };
+
+function timeoutOf(headers: RequestRecord['req']['headers'], protocol: string): bigint | undefined {
+  if (protocol === 'connect') {
+    const value = headers['connect-timeout-ms'];
+    return value === undefined ? undefined : BigInt(String(value));
+  }
+  const [, digits, unit] = /^(\d+)([HMSmun])$/.exec(String(headers['grpc-timeout'])) ?? [];
+  if (digits === undefined) return undefined;
+  return BigInt(Math.round(Number(digits) * UNIT_MS[unit as keyof typeof UNIT_MS]));
 }
 
-function jsonAny({ method: { input } }: Call, request: Message): JsonObject {
-  return { '@type': `type.googleapis.com/${input.typeName}`, ...(toJson(input, request) as JsonObject) };
-}
-
-function joined(headers: readonly Header[]): Record<string, string> {
-  return Object.fromEntries(headers.map(({ name, value }) => [name.toLowerCase(), value.join(', ')]));
+function flat(headers: readonly Header[]): [string, string][] {
+  return headers.map(({ name, value }) => [name.toLowerCase(), value.join(', ')]);
 }

@@ -9,13 +9,17 @@ import type { TlsFiles } from '../../../src/config/tls-files.js';
 import { ApiError } from '../../../src/server/core/errors.js';
 import { listen } from '../../../src/server/core/http/listen.js';
 import { createLogger } from '../../../src/server/core/logger.js';
+import { createApp } from '../../../src/server/http/app.js';
 import { refuseUnknownRpc, wantsRpc } from '../../../src/server/http/connect/refusal.js';
-import { createUnaryRpcs } from '../../../src/server/http/connect/unary-rpcs.js';
 import { createBodyMemory, createResponseMemory } from '../../../src/server/http/socket/bodies.js';
 import { refuseMalformed } from '../../../src/server/http/socket/client-error.js';
 import { DEFAULT_LIMITS } from '../../../src/server/http/socket/limits.js';
 import { createListener } from '../../../src/server/http/socket/listener.js';
-import { createRequestIds, createRequests, pathOf } from '../../../src/server/http/socket/requests.js';
+import {
+  createRequestIds,
+  createRequests,
+  type RequestRecord,
+} from '../../../src/server/http/socket/requests.js';
 import { writeError } from '../../../src/server/http/socket/write-response.js';
 import { answerCase } from './answer.js';
 import { readSchema, type Schema } from './schema.js';
@@ -32,7 +36,7 @@ const LENGTH_BYTES = 4;
 const schema = await readSchema(process.argv[2] ?? '');
 const wanted = await readWanted(schema);
 const address = { host: '127.0.0.1', port: 0 };
-const { port } = await listen(openListener(schema, wanted), address);
+const { port } = await listen(await openListener(schema, wanted), address);
 tell(schema, { host: address.host, port, pemCert: wanted.serverCreds?.cert ?? new Uint8Array() });
 
 async function readWanted({ message }: Schema): Promise<Wanted> {
@@ -56,9 +60,9 @@ function tell({ message }: Schema, response: Record<string, unknown>): void {
   process.stdout.write(Buffer.concat([length, bytes]));
 }
 
-function openListener(of: Schema, { messageReceiveLimit, serverCreds }: Wanted) {
+async function openListener(of: Schema, { messageReceiveLimit, serverCreds }: Wanted) {
   const log = createLogger({ level: 'warn', fd: 2 });
-  const limits = DEFAULT_LIMITS;
+  const limits = { ...DEFAULT_LIMITS, maxBodyBytes: messageReceiveLimit || DEFAULT_LIMITS.maxBodyBytes };
   const newRequestId = createRequestIds(Date.now);
   const requests = createRequests({
     newRequestId,
@@ -67,36 +71,44 @@ function openListener(of: Schema, { messageReceiveLimit, serverCreds }: Wanted) 
     onEnd: () => {},
   });
   const { holdResponse, refuseUnread } = createResponseMemory(limits.maxUnreadBytes);
-  const rpcs = createUnaryRpcs({
+  const notFound = async (record: RequestRecord) => {
+    if (wantsRpc(record)) refuseUnknownRpc(record);
+    else writeError(record, new ApiError(ErrorCode.ROUTE_NOT_FOUND, 'no RPC has this name'));
+  };
+  const app = createApp({
+    log,
+    limits,
     services: [{ desc: of.service, handlers: {} }],
     interceptors: {
       admit: async () => {},
-      invoke: async (call, message) => {
+      invoke: (call, message) => {
         const record = requests.all().find((open) => open.call === call);
-        if (record !== undefined) await answerCase(of, record, call, message);
-        return create(call.method.output);
+        if (record === undefined) throw new Error('the call is over');
+        return answerCase(of, record, call, message);
       },
       rateHeaders: () => [],
       countUnrouted: () => undefined,
       finish: () => {},
     },
-    log,
-    maxBodyBytes: messageReceiveLimit || limits.maxBodyBytes,
     holdFor: createBodyMemory(limits.maxHeldBytes, refuseUnread),
     holdResponse,
+    jsonOptions: { registry: of.registry, ignoreUnknownFields: false },
+    closing: new AbortController().signal,
+    rest: {
+      routes: [],
+      serve: (_route, record) => notFound(record as RequestRecord),
+      notFound: (record) => notFound(record as RequestRecord),
+      refuse: () => {},
+    },
+    notFound,
   });
+  await app.ready();
   const tls = serverCreds && writeTls(serverCreds);
   const { server } = createListener({
     limits,
     tls,
     onConnection: () => {},
-    onRequest: (req, res) => {
-      const record = requests.begin(req, res);
-      const rpc = rpcs.find(pathOf(req.url));
-      if (rpc !== undefined) void rpcs.handle(rpc, record);
-      else if (wantsRpc(record)) refuseUnknownRpc(record);
-      else writeError(record, new ApiError(ErrorCode.ROUTE_NOT_FOUND, 'no RPC has this name'));
-    },
+    onRequest: (req, res) => app.serve(requests.begin(req, res)),
     onClientError: (error, socket) => refuseMalformed(error, socket, newRequestId(), false),
   });
   if (tls !== undefined) rmSync(dirname(tls.keyFile), { recursive: true });

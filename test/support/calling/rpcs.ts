@@ -78,5 +78,5 @@ function pathOf({ template }: HttpBinding, members: JsonObject): string {
     const variable = template.variables.find(({ start }) => start === at);
     return encodeURIComponent(String(members[variable?.fieldPath.join('.') ?? ''] as JsonValue));
   });
-  return `/${texts.join('/')}${template.verb === undefined ? '' : `:${template.verb}`}`;
+  return `/${texts.join('/')}`;
 }

@@ -1,15 +1,23 @@
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
-import { create, type DescMessage, fromBinary, fromJson, type Message } from '@bufbuild/protobuf';
-import { base64Decode } from '@bufbuild/protobuf/wire';
+import {
+  create,
+  type DescMessage,
+  fromBinary,
+  fromJson,
+  type JsonReadOptions,
+  type JsonWriteOptions,
+  type Message,
+} from '@bufbuild/protobuf';
 import { Code } from '@connectrpc/connect';
+import { compressedFlag } from '@connectrpc/connect/protocol';
 import type { Call } from '../../core/call.js';
 import type { Bound } from '../../json/bound.js';
 import { readJson } from '../../json/strict-json.js';
 import type { ReadItems } from '../call/batch-items.js';
-import { bodyLength, type HoldBytes, readStream, tooLarge, unsupported } from '../socket/bodies.js';
+import { bodyLength, type HoldBytes, readStream, tooLarge } from '../socket/bodies.js';
 import type { NodeRequest, Protocol } from '../socket/requests.js';
-import { FrameError, unreadable } from './connect-error.js';
+import { protocolError, unreadable } from './errors.js';
 
 /** How the messages of a call are encoded. */
 export type MessageFormat = {
@@ -71,11 +79,6 @@ export function findFormat(contentType: string | undefined): MessageFormat | und
   return UNARY.get(JSON_IN_UTF8.exec(type)?.[1] ?? type);
 }
 
-/** The format of the message in the query of a GET. Undefined for an unknown encoding. */
-export function findQueryFormat(encoding: string | null): MessageFormat | undefined {
-  return encoding === 'json' || encoding === 'proto' ? UNARY.get(`application/${encoding}`) : undefined;
-}
-
 /** The protocol that a content type stands for, of unary calls or not. */
 export function protocolOf(contentType: string | null | undefined): Protocol {
   if (contentType?.startsWith('application/grpc-web')) return 'grpc-web';
@@ -84,18 +87,6 @@ export function protocolOf(contentType: string | null | undefined): Protocol {
 
 /** Flags, and the length in 4 bytes. */
 const HEAD_BYTES = 5;
-/** Flag of a compressed message. */
-export const COMPRESSED_FLAG = 1;
-
-/** A length-prefixed message, as gRPC, gRPC-Web and streams of Connect have it. */
-export function envelope(flags: number, message: Uint8Array): Buffer {
-  const bytes = Buffer.allocUnsafe(HEAD_BYTES + message.length);
-  bytes.writeUInt8(flags, 0);
-  bytes.writeUInt32BE(message.length, 1);
-  bytes.set(message, HEAD_BYTES);
-  return bytes;
-}
-
 /** Bounds of a message. */
 export type MessageRules = {
   desc: DescMessage;
@@ -104,7 +95,11 @@ export type MessageRules = {
   checkValues: ((bytes: Uint8Array, max: number) => void) | undefined;
   /** Reads the items of a batch; undefined for other methods. */
   readItems: ReadItems | undefined;
+  jsonOptions: JsonOptions;
 };
+
+/** How ProtoJSON is read and written. */
+export type JsonOptions = Partial<JsonReadOptions & JsonWriteOptions>;
 
 /** A message as it was sent, and whether it was compressed. That of a batch is empty: its items are read one by one. */
 export type ReceivedMessage = { message: Message; isGzip: boolean; nextItem?: Call['nextItem'] };
@@ -112,6 +107,8 @@ export type ReceivedMessage = { message: Message; isGzip: boolean; nextItem?: Ca
 const inflate = promisify(gunzip);
 
 const MAX_PROBLEM_CHARACTERS = 500;
+/** The error of a unary call with none or several messages is in gRPC's statuscodes.md. */
+const NOT_ONE = 'it is not one message and its length';
 
 /**
  * Reads the message of an admitted call, decompresses and parses it, within the bound of its RPC. Throws
@@ -131,7 +128,9 @@ export async function readBodyMessage(
   const { bytes, isCompressed } = format.isEnveloped
     ? openEnvelope(body, maxBytes)
     : { bytes: body, isCompressed: isGzip };
-  if (isCompressed && !isGzip) throw unnamedCompression();
+  if (isCompressed && !isGzip) {
+    throw protocolError('the message is compressed, but its compression is not named', Code.Internal);
+  }
   const plain = isCompressed ? await inflateWithin(bytes, maxBytes) : bytes;
   if (isCompressed) hold(plain.length);
   if (rules.readItems === undefined) return { message: parseMessage(plain, format, rules), isGzip };
@@ -139,25 +138,12 @@ export async function readBodyMessage(
   return { message: create(rules.desc), isGzip, nextItem };
 }
 
-/** Like `readBodyMessage`, of the message in the query of a GET, whose length is bounded by that of the headers. */
-export async function readQueryMessage(
-  query: URLSearchParams,
-  format: MessageFormat,
-  rules: MessageRules,
-): Promise<ReceivedMessage> {
-  const text = query.get('message') ?? '';
-  const isGzip = readEncoding(query.get('compression') ?? undefined, format);
-  const bytes = query.get('base64') === '1' ? decode(text) : Buffer.from(text);
-  const plain = isGzip ? await inflateWithin(bytes, rules.bound.maxBytes) : bytes;
-  return { message: parseMessage(plain, format, rules), isGzip };
-}
-
-/** Whether it is gzip. Throws `request.unsupported_media_type` for another compression. */
+/** Whether it is gzip. Throws the error of gRPC's compression.md for another compression. */
 function readEncoding(encoding: string | undefined, { acceptHeader }: MessageFormat): boolean {
   if (encoding === undefined || encoding === '' || encoding === 'identity') return false;
-  if (encoding !== 'gzip')
-    throw unsupported('the message may be compressed by gzip only', { [acceptHeader]: 'gzip' });
-  return true;
+  if (encoding === 'gzip') return true;
+  const message = 'the message may be compressed by gzip only';
+  throw protocolError(message, Code.Unimplemented, { [acceptHeader]: 'gzip' });
 }
 
 /** The one message in a body. */
@@ -166,19 +152,11 @@ function openEnvelope(body: Uint8Array, maxBytes: number): { bytes: Uint8Array; 
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
   const length = body.length < HEAD_BYTES ? undefined : view.getUint32(1);
   if (length !== undefined && length > maxBytes) throw tooLarge(maxBytes);
-  if (body.length === 0 || (length !== undefined && length < bytes.length)) throw notOneMessage();
-  if (length !== bytes.length) throw unreadable('it is not one message and its length');
-  return { bytes, isCompressed: (view.getUint8(0) & COMPRESSED_FLAG) !== 0 };
-}
-
-/** gRPC's statuscodes.md: wrong number of messages for the method. */
-function notOneMessage(): FrameError {
-  return new FrameError('it is not one message and its length', Code.Unimplemented);
-}
-
-/** gRPC's compression.md: a message with the flag, and no encoding in the headers. */
-function unnamedCompression(): FrameError {
-  return new FrameError('its compression is not named', Code.Internal);
+  if (body.length === 0 || (length !== undefined && length < bytes.length)) {
+    throw protocolError(NOT_ONE, Code.Unimplemented);
+  }
+  if (length !== bytes.length) throw unreadable(NOT_ONE);
+  return { bytes, isCompressed: (view.getUint8(0) & compressedFlag) !== 0 };
 }
 
 /** Decompresses; throws `request.too_large` as soon as there are more than `maxBytes`. */
@@ -197,8 +175,7 @@ function parseMessage(bytes: Uint8Array, { isJson }: MessageFormat, rules: Messa
   const { desc, bound, checkValues } = rules;
   if (isJson) {
     const json = readJson(bytes, bound.maxValues);
-    // What is unknown is rejected, as ProtoJSON has it by default: a misspelled filter must not list everything.
-    return parsed(() => fromJson(desc, json, { ignoreUnknownFields: false }), '');
+    return parsed(() => fromJson(desc, json, rules.jsonOptions), '');
   }
   checkValues?.(bytes, bound.maxValues);
   return parsed(() => fromBinary(desc, bytes), 'parse binary: ');
@@ -209,13 +186,5 @@ function parsed(read: () => Message, context: string): Message {
     return read();
   } catch (error) {
     throw unreadable(`${context}${(error as Error).message}`.slice(0, MAX_PROBLEM_CHARACTERS));
-  }
-}
-
-function decode(text: string): Uint8Array {
-  try {
-    return base64Decode(text);
-  } catch {
-    throw unreadable('the message is not base64');
   }
 }

@@ -1,61 +1,67 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { ConnectError } from '@connectrpc/connect';
-import { codeToHttpStatus, errorToJson } from '@connectrpc/connect/protocol-connect';
+import { Code, type ConnectError } from '@connectrpc/connect';
+import { encodeEnvelope } from '@connectrpc/connect/protocol';
+import { codeToHttpStatus, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
+import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import { errorRules } from '../../../protocol/error-rules.js';
 import { ApiError } from '../../core/errors.js';
 import type { RequestRecord } from '../socket/requests.js';
-import { writeError } from '../socket/write-response.js';
-import { ErrorStatus, type RpcStatus } from './connect-error.js';
-import { grpcTrailers, webTrailers } from './grpc-status.js';
+import { writeError, writeResponse } from '../socket/write-response.js';
+import { protocolError, toConnectError } from './errors.js';
 import { findFormat, protocolOf } from './messages.js';
 import { type RpcResponse, writeRpcResponse } from './response.js';
 
 const UNARY = /^application\/(json|proto)(?=$|;)/;
 const GRPC = /^application\/grpc(-web)?(?=$|[+;])/;
 
-/** The response that rejects a call, in the form of its protocol. Records the error in the request's record. */
-export function refusalResponse(
-  record: RequestRecord,
-  error: ApiError,
-  responseHeaders?: ReadonlyMap<string, string>,
-): RpcResponse {
-  record.error = error.code;
-  return statusResponse(record, new ErrorStatus(error, record.requestId, responseHeaders));
-}
-
-/** The status in the form of the request's protocol. */
-export function statusResponse({ protocol, req }: RequestRecord, status: RpcStatus): RpcResponse {
+/** The response to a failed call in the form of the request's protocol; the error's metadata are headers or trailers. */
+export function errorResponse({ protocol, req }: RequestRecord, error: ConnectError): RpcResponse {
   if (protocol === 'connect') {
-    const headers = [...Object.entries(status.metadata).flat(), 'content-type', 'application/json'];
-    const body = Buffer.from(JSON.stringify(connectStatus(status)));
-    return { status: codeToHttpStatus(status.code), headers, body };
+    const headers = [...[...error.metadata].flat(), 'content-type', 'application/json'];
+    return { status: codeToHttpStatus(error.code), headers, body: errorToJsonBytes(error, undefined) };
   }
+  const trailers = grpcTrailers(error);
   const headers = ['content-type', req.headers['content-type'] ?? ''];
-  if (protocol === 'grpc') return { status: 200, headers, trailers: grpcTrailers(status) };
-  return { status: 200, headers, body: webTrailers(status) };
+  if (protocol === 'grpc') return { status: 200, headers, trailers: Object.fromEntries(trailers) };
+  return { status: 200, headers, body: encodeEnvelope(trailerFlag, trailerSerialize(trailers)) };
 }
 
-/** The JSON of a status on Connect. */
-function connectStatus({ code, message, details }: RpcStatus): ReturnType<typeof errorToJson> {
-  const error = new ConnectError(message, code);
-  error.details = details.map(({ desc, message: value }) => ({ desc, value }));
-  return errorToJson(error, undefined);
+/** `grpc-message` is encoded as every client decodes it: @grpc/grpc-js leaves escaped what encodeURI does not escape. */
+function grpcTrailers(error: ConnectError): Headers {
+  const trailers = setTrailerStatus(new Headers(), error);
+  trailers.set('grpc-message', encodeURI(error.rawMessage));
+  return trailers;
 }
 
-/** Rejects a content type, in the form of REST: it is of no protocol of RPCs. */
+/**
+ * Rejects a request to an RPC whose method or content type no protocol has. In plain text, as no form of an error is
+ * known that its client reads; clients go by the HTTP status.
+ */
+function refuseInText(record: RequestRecord, error: ApiError): void {
+  record.error = error.code;
+  const headers = ['content-type', 'text/plain', 'x-request-id', record.requestId];
+  for (const [name, value] of Object.entries(error.headers)) headers.push(name, value);
+  const { httpStatus: status } = errorRules(error.code);
+  const body = Buffer.from(`${error.message}\n`);
+  writeResponse(record.req, record.res, { status, headers, body, etag: undefined });
+}
+
+/** Rejects a content type. */
 export function refuseFormat(record: RequestRecord): void {
   const message = 'the content type is none of Connect, gRPC or gRPC-Web';
-  writeError(record, new ApiError(ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE, message));
+  refuseInText(record, new ApiError(ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE, message));
 }
 
 /** Answers OPTIONS with the methods that an RPC allows and rejects the others. */
-export function otherMethod(httpMethods: readonly string[], record: RequestRecord): void {
+export function refuseMethod(httpMethods: readonly string[], record: RequestRecord): void {
   const { req, res, requestId } = record;
   record.protocol = protocolOf(req.headers['content-type']);
   const allow = [...httpMethods, 'OPTIONS'].join(', ');
   if (req.method !== 'OPTIONS') {
     const message = `this RPC is called by ${httpMethods.join(' or ')}`;
-    writeError(record, new ApiError(ErrorCode.REQUEST_METHOD_NOT_ALLOWED, message, {}, { allow }));
+    refuseInText(record, new ApiError(ErrorCode.REQUEST_METHOD_NOT_ALLOWED, message, {}, { allow }));
     return;
   }
   res.setHeader('allow', allow);
@@ -80,7 +86,8 @@ export function refuseEarly(record: RequestRecord, error: ApiError): void {
     return;
   }
   record.protocol = protocolOf(record.req.headers['content-type']);
-  writeRpcResponse(record, refusalResponse(record, error));
+  record.error = error.code;
+  writeRpcResponse(record, errorResponse(record, toConnectError(error, record.requestId)));
 }
 
 /** Rejects a call of an unknown method; on gRPC and gRPC-Web with headers only. */
@@ -89,14 +96,13 @@ export function refuseUnknownRpc(record: RequestRecord): void {
   const type = req.headers['content-type'];
   record.protocol = protocolOf(type);
   record.error = ErrorCode.ROUTE_NOT_FOUND;
-  const error = new ApiError(record.error, 'no RPC has this name');
-  const status = new ErrorStatus(error, requestId);
+  const error = protocolError('no RPC has this name', Code.Unimplemented, { 'x-request-id': requestId });
   if (record.protocol === 'connect') {
     // Connect's clients take this HTTP status for an unknown method and ignore the body.
-    writeRpcResponse(record, { ...statusResponse(record, status), status: 404 });
+    writeRpcResponse(record, { ...errorResponse(record, error), status: 404 });
     return;
   }
-  for (const [name, value] of Object.entries(grpcTrailers(status))) res.setHeader(name, value);
+  for (const [name, value] of grpcTrailers(error)) res.setHeader(name, value);
   // Strict clients take no other type than the one they sent.
   res.setHeader(
     'content-type',

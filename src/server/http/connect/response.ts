@@ -2,11 +2,12 @@ import type { ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
 import { type DescMessage, type Message, toBinary, toJsonString } from '@bufbuild/protobuf';
+import { compressedFlag, encodeEnvelope } from '@connectrpc/connect/protocol';
+import { trailerFlag } from '@connectrpc/connect/protocol-grpc-web';
 import { acceptsGzip, MIN_COMPRESSED_BYTES } from '../../core/http/gzip.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { endInChunks, writeResponse } from '../socket/write-response.js';
-import { grpcTrailers, webTrailers } from './grpc-status.js';
-import { COMPRESSED_FLAG, envelope, type MessageFormat } from './messages.js';
+import type { JsonOptions, MessageFormat } from './messages.js';
 
 /** The parts of the response to a call. */
 type Success = {
@@ -17,27 +18,29 @@ type Success = {
   isGzip: boolean;
   /** Of the rate limits: a flat [name, value, …] list. */
   rateHeaders: readonly string[];
+  jsonOptions: JsonOptions;
 };
 
-const OK = grpcTrailers(undefined);
-const OK_FRAME = webTrailers(undefined);
+const OK = { 'grpc-status': '0' };
+const OK_FRAME = encodeEnvelope(trailerFlag, Buffer.from('grpc-status: 0\r\n'));
 const compress = promisify(gzip);
 
 /** Serialises the response to a call in its format, compressed if it is long and the client accepts gzip. */
 export async function successResponse(
-  { record, responseHeaders, format, isGzip, rateHeaders }: Success,
+  { record, responseHeaders, format, isGzip, rateHeaders, jsonOptions }: Success,
   desc: DescMessage,
   message: Message,
 ): Promise<RpcResponse> {
   const headers = ['content-type', format.contentType, 'x-request-id', record.requestId, ...rateHeaders];
   for (const [name, value] of responseHeaders) headers.push(name, value);
-  if (record.req.method === 'GET') allowNoReuse(record, headers);
-  const bytes = format.isJson ? Buffer.from(toJsonString(desc, message)) : toBinary(desc, message);
+  const bytes = format.isJson
+    ? Buffer.from(toJsonString(desc, message, jsonOptions))
+    : toBinary(desc, message);
   if (bytes.length < MIN_COMPRESSED_BYTES || !isGzipAccepted(record, format, isGzip)) {
     return answer(format, headers, bytes, 0);
   }
   headers.push(format.encodingHeader, 'gzip');
-  return answer(format, headers, await compress(bytes, { level: constants.Z_BEST_SPEED }), COMPRESSED_FLAG);
+  return answer(format, headers, await compress(bytes, { level: constants.Z_BEST_SPEED }), compressedFlag);
 }
 
 /** A client without an accept header accepts the compression of its request (gRPC's compression.md, Connect's likewise). */
@@ -52,15 +55,8 @@ function answer(
   flags: number,
 ): RpcResponse {
   if (!isEnveloped) return { status: 200, headers, body: bytes };
-  if (protocol === 'grpc') return { status: 200, headers, body: envelope(flags, bytes), trailers: OK };
-  return { status: 200, headers, body: Buffer.concat([envelope(flags, bytes), OK_FRAME]) };
-}
-
-/** Lets a private cache keep the response to a Connect GET and revalidate it before each use. */
-function allowNoReuse({ res }: RequestRecord, headers: string[]): void {
-  const vary = res.getHeader('vary');
-  headers.push('vary', vary === undefined ? 'accept-encoding' : `${vary}, accept-encoding`);
-  headers.push('cache-control', 'private, no-cache');
+  if (protocol === 'grpc') return { status: 200, headers, body: encodeEnvelope(flags, bytes), trailers: OK };
+  return { status: 200, headers, body: Buffer.concat([encodeEnvelope(flags, bytes), OK_FRAME]) };
 }
 
 /** A whole response to an RPC; `headers` alternate names and values. */

@@ -1,7 +1,8 @@
-import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
+import type { Message } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call, HandlerResponse } from '../../core/call.js';
 import { ApiError, internalError } from '../../core/errors.js';
+import { invalidRequest } from '../../json/problems.js';
 import type { Admit, Interceptors } from '../call/interceptors.js';
 import { closeSignal, newCall } from '../call/new-call.js';
 import type { ServiceEntry } from '../services.js';
@@ -12,7 +13,6 @@ import { type HttpResponse, writeResponse } from '../socket/write-response.js';
 import { readBody } from './request.js';
 import { compressIfAccepted, errorResponse, mayBeCompressed, successResponse } from './response.js';
 import { compileRoutes, type Route } from './route.js';
-import { createRouter, type Match, type Router } from './router.js';
 
 /** Dependencies of the REST handler. */
 export type RestOptions = {
@@ -36,16 +36,18 @@ export type RestOptions = {
 };
 
 /** The REST API of some services. */
-type RestHandler = {
-  /** Responds to a request, with 404 if no route matches. Never rejects. */
-  handle: (exchange: Exchange) => Promise<void>;
+export type RestHandler = {
+  routes: readonly Route[];
+  /** Responds to a request for a route. Never rejects. */
+  serve: (route: Route, exchange: Exchange) => Promise<void>;
+  /** Responds to a request that no route has matched. Never rejects. */
+  notFound: (exchange: Exchange) => Promise<void>;
   /** Responds with an error in place of the pending response, which is dropped. */
   refuse: (exchange: Exchange, error: ApiError) => void;
-  /** Its routes: HTTP method, path template, RPC. */
-  routes: readonly { method: string; path: string; rpc: DescMethodUnary }[];
 };
 
 const NO_BODY = new Uint8Array();
+const NOT_ENCODED = 'has a path that is not percent-encoded UTF-8';
 
 /** A request under way; its protocol, call and error are recorded in it. */
 type Exchange = Pick<
@@ -59,36 +61,41 @@ type Exchange = Pick<
  */
 export function createRestHandler(options: RestOptions): RestHandler {
   const routes = compileRoutes(options.services, options.maxBodyBytes);
-  const router = createRouter<Route>();
-  for (const route of routes) router.add(route.binding.httpMethod, route.binding.template, route);
   const send = createSendQueue();
+  const handle = async (exchange: Exchange, respond: () => Promise<HttpResponse | ApiError>) => {
+    exchange.protocol = 'rest';
+    exchange.timesOut = true;
+    try {
+      const found = await respond();
+      if (found instanceof ApiError) return respondWithError(options, exchange, found);
+      if (exchange.req.method !== 'HEAD') options.holdResponse(exchange, found.body?.byteLength ?? 0);
+      const response = mayBeCompressed(found) ? await compressIfAccepted(exchange, found) : found;
+      send(() => writeOrFail(options, exchange, response));
+    } catch (error) {
+      respondWithError(options, exchange, error);
+    }
+  };
+  const notFound = (exchange: Exchange) =>
+    handle(exchange, async () => {
+      await options.countUnrouted?.(exchange);
+      return unmatchedResponse(routes, exchange);
+    });
   return {
-    routes: routes.map(({ binding, method }) => ({
-      method: binding.httpMethod,
-      path: binding.template.source,
-      rpc: method,
-    })),
-    async handle(exchange) {
-      exchange.protocol = 'rest';
-      exchange.timesOut = true;
-      try {
-        const [path, query] = splitTarget(exchange.req.url ?? '');
-        const match = router.find(exchange.req.method ?? '', path);
-        if (match === undefined) await options.countUnrouted?.(exchange);
-        const found =
-          match === undefined
-            ? unmatchedResponse(router, path, exchange)
-            : await respond(options, match, query, exchange);
-        if (found instanceof ApiError) return respondWithError(options, exchange, found);
-        if (exchange.req.method !== 'HEAD') options.holdResponse(exchange, found.body?.byteLength ?? 0);
-        const response = mayBeCompressed(found) ? await compressIfAccepted(exchange, found) : found;
-        send(() => writeOrFail(options, exchange, response));
-      } catch (error) {
-        respondWithError(options, exchange, error);
-      }
+    routes,
+    serve(route, exchange) {
+      const [path, query] = splitTarget(exchange.req.url ?? '');
+      const segments = path.slice(1).split('/');
+      if (hasEmptyName(route, segments)) return notFound(exchange);
+      return handle(exchange, () => respond(options, { route, segments, query }, exchange));
     },
+    notFound,
     refuse: (exchange, error) => respondWithError(options, exchange, error),
   };
+}
+
+/** Whether a segment that is to name something is empty: `/books/` is not a book without a name. */
+function hasEmptyName({ binding }: Route, segments: readonly string[]): boolean {
+  return binding.template.segments.some(({ kind }, index) => kind === 'one' && segments[index] === '');
 }
 
 function writeOrFail(options: RestOptions, exchange: Exchange, response: HttpResponse): void {
@@ -105,10 +112,12 @@ function splitTarget(target: string): [string, string] {
   return mark < 0 ? [target, ''] : [target.slice(0, mark), target.slice(mark + 1)];
 }
 
+/** A route, and the parts of a request target that it reads, as they were sent. */
+type Match = { route: Route; segments: readonly string[]; query: string };
+
 async function respond(
   options: RestOptions,
-  { target: route, segments }: Match<Route>,
-  query: string,
+  { route, segments, query }: Match,
   exchange: Exchange,
 ): Promise<HttpResponse | ApiError> {
   const { req, res } = exchange;
@@ -141,14 +150,15 @@ function callHeaders({ rateHeaders }: RestOptions, call: Call): string[] {
 
 /** The response if no route matches: the allowed methods for OPTIONS, an error, which is not thrown, for others. */
 function unmatchedResponse(
-  router: Router<Route>,
-  path: string,
-  { req, requestId }: Exchange,
+  routes: readonly Route[],
+  { req: { method, url }, requestId }: Exchange,
 ): HttpResponse | ApiError {
-  const allow = router.allowedMethods(path).join(', ');
-  if (allow === '') return noRoute(router, path);
-  if (req.method !== 'OPTIONS') {
-    const message = `this path has no ${req.method}, only ${allow}`;
+  const path = decodePath(splitTarget(url ?? '')[0]);
+  if (path === undefined) return invalidRequest([{ path: '', message: NOT_ENCODED }]);
+  const allow = allowedMethods(routes, path).join(', ');
+  if (allow === '') return noRoute(routes, path);
+  if (method !== 'OPTIONS') {
+    const message = `this path has no ${method}, only ${allow}`;
     return new ApiError(ErrorCode.REQUEST_METHOD_NOT_ALLOWED, message, {}, { allow });
   }
   return {
@@ -159,10 +169,31 @@ function unmatchedResponse(
   };
 }
 
-function noRoute(router: Router<Route>, path: string): ApiError {
-  const isSlashTooMany = path.endsWith('/') && router.allowedMethods(path.slice(0, -1)).length > 0;
+function noRoute(routes: readonly Route[], path: string): ApiError {
+  const isSlashTooMany = path.endsWith('/') && allowedMethods(routes, path.slice(0, -1)).length > 0;
   const hint = isSlashTooMany ? ': leave out the slash at its end' : '';
   return new ApiError(ErrorCode.ROUTE_NOT_FOUND, `no endpoint has this path${hint}`);
+}
+
+const METHOD_ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+/** The methods of a path, as the `Allow` header names them; empty when no route has it. */
+function allowedMethods(routes: readonly Route[], path: string): string[] {
+  const methods = new Set<string>();
+  for (const { paths, binding } of routes) if (paths.test(path)) methods.add(binding.httpMethod);
+  if (methods.size > 0) methods.add('OPTIONS');
+  if (methods.has('GET')) methods.add('HEAD');
+  const known = METHOD_ORDER.filter((method) => methods.has(method));
+  return [...known, ...[...methods].filter((method) => !METHOD_ORDER.includes(method)).sort()];
+}
+
+/** A path as the router compares it: percent-encoded are only reserved characters. Undefined when it is malformed. */
+function decodePath(path: string): string | undefined {
+  try {
+    return decodeURI(path);
+  } catch {
+    return undefined;
+  }
 }
 
 function respondWithError(options: RestOptions, exchange: Exchange, error: unknown): void {

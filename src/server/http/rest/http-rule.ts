@@ -1,11 +1,10 @@
 import { type DescMethod, getOption, hasOption } from '@bufbuild/protobuf';
 import { http } from '../../../../gen/google/api/annotations_pb.js';
 import type { HttpRule } from '../../../../gen/google/api/http_pb.js';
-import { decodePercent } from '../request-target.js';
 
 /** One HTTP binding of an RPC: its `google.api.http` option, checked for form. */
 export type HttpBinding = {
-  /** GET, POST, …; `*` for any. */
+  /** GET, POST, … */
   httpMethod: string;
   template: Template;
   /** `*`, the name of a field, or '' for none. */
@@ -41,7 +40,7 @@ function methodAndPath({ pattern }: HttpRule): [string, string] {
   return [pattern.case.toUpperCase(), pattern.value];
 }
 
-/** One segment of a path template: literal text (decoded), `*` (exactly one) or `**` (any number, the last). */
+/** One segment of a path template: literal text, its verb included, `*` (exactly one) or `**` (all that follow). */
 type Segment = { kind: 'literal'; text: string } | { kind: 'one' } | { kind: 'rest' };
 
 /** A variable of a template: which field it sets, from which of the template's segments. */
@@ -60,19 +59,17 @@ export type Template = {
   source: string;
   segments: readonly Segment[];
   variables: readonly Variable[];
-  /** The verb after the last colon, decoded. */
-  verb: string | undefined;
 };
 
 /** The parser's position in the template, and its findings. */
 type Parser = { source: string; at: number; segments: Segment[]; variables: Variable[] };
 
-// RFC 3986 pchar without the characters that the grammar itself uses.
-const LITERAL = /(?:[A-Za-z0-9._~!$&'()+,;@-]|%[0-9A-Fa-f]{2})+/y;
+// The unreserved characters of RFC 3986, which are the same to every router.
+const LITERAL = /[A-Za-z0-9._~-]+/y;
 const FIELD_PATH = /[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*/y;
 
 /**
- * Parses a path template by the grammar in google/api/http.proto:
+ * Parses a path template by the grammar in google/api/http.proto, of which a verb is taken after a literal only:
  *
  *     Template = "/" Segments [ Verb ] ;           Segments = Segment { "/" Segment } ;
  *     Segment  = "*" | "**" | LITERAL | Variable ; Variable = "{" FieldPath [ "=" Segments ] "}" ;
@@ -84,20 +81,39 @@ export function parseTemplate(source: string): Template {
   const parser: Parser = { source, at: 0, segments: [], variables: [] };
   expect(parser, '/');
   parseSegments(parser, true);
-  const verb = take(parser, ':') ? parseLiteral(parser, 'a verb') : undefined;
+  if (take(parser, ':')) addVerb(parser);
   if (parser.at < source.length) fail(parser, `unexpected ${JSON.stringify(source[parser.at])}`);
   const rest = parser.segments.findIndex(({ kind }) => kind === 'rest');
   if (rest >= 0 && rest < parser.segments.length - 1) fail(parser, '** is only allowed as the last segment');
-  return { source, segments: parser.segments, variables: parser.variables, verb };
+  return { source, segments: parser.segments, variables: parser.variables };
 }
 
-/** The segments and verb without the names of variables: templates with the same pattern match the same paths. */
-export function patternOf({ segments, verb }: Template): string {
-  const texts = segments.map((segment) => {
-    if (segment.kind === 'literal') return encodeURIComponent(segment.text).replaceAll('*', '%2A');
-    return segment.kind === 'one' ? '*' : '**';
+function addVerb(parser: Parser): void {
+  const last = parser.segments.at(-1);
+  if (last?.kind !== 'literal') fail(parser, 'a verb is only allowed after a literal');
+  last.text += `:${parseLiteral(parser, 'a verb')}`;
+}
+
+/**
+ * The URL pattern of a template for Fastify's router. Templates that match the same paths have the same pattern.
+ *
+ * @returns such as `/v1/books/:s2/pages/*`
+ */
+export function routePattern({ segments }: Template): string {
+  const texts = segments.map((segment, index) => {
+    if (segment.kind === 'literal') return segment.text.replace(':', '::');
+    return segment.kind === 'one' ? `:s${index}` : '*';
   });
-  return `/${texts.join('/')}${verb === undefined ? '' : `:${encodeURIComponent(verb)}`}`;
+  return `/${texts.join('/')}`;
+}
+
+/** A pattern of the paths that a template matches. */
+export function pathPattern({ segments }: Template): RegExp {
+  const texts = segments.map((segment) => {
+    if (segment.kind === 'literal') return `/${segment.text.replaceAll('.', '\\.')}`;
+    return segment.kind === 'one' ? '/[^/]+' : '/.*';
+  });
+  return new RegExp(`^${texts.join('')}$`);
 }
 
 function parseSegments(parser: Parser, allowVariables: boolean): void {
@@ -124,8 +140,7 @@ function parseVariable(parser: Parser, allowVariables: boolean): void {
 }
 
 function parseLiteral(parser: Parser, what: string): string {
-  const raw = match(parser, LITERAL) ?? fail(parser, `expected ${what}`);
-  const text = decodePercent(raw) ?? fail(parser, `${raw} is not percent-encoded UTF-8`);
+  const text = match(parser, LITERAL) ?? fail(parser, `expected ${what}`);
   // Clients resolve dot segments before they send a request (RFC 3986, 5.2.4).
   if (text === '.' || text === '..') fail(parser, 'a dot segment never matches');
   return text;

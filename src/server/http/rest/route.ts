@@ -3,7 +3,7 @@ import { type MethodRules, rules as rulesOption } from '../../../../gen/attestat
 import { type Bound, boundBy, findBound } from '../../json/bound.js';
 import { findItemReader, type ReadItems } from '../call/batch-items.js';
 import type { ServiceEntry } from '../services.js';
-import { type HttpBinding, httpBindings } from './http-rule.js';
+import { type HttpBinding, httpBindings, pathPattern } from './http-rule.js';
 import { compileRequest, type RequestReader } from './request.js';
 import { compileResponse, type ResponseRules } from './response.js';
 
@@ -12,6 +12,8 @@ export type Route = ResponseRules & {
   method: DescMethodUnary;
   rules: MethodRules;
   binding: HttpBinding;
+  /** The paths that it serves. */
+  paths: RegExp;
   request: RequestReader;
   /** Bound of its message, and of its body. */
   bound: Bound;
@@ -49,6 +51,7 @@ function compileRoute(method: DescMethodUnary, binding: HttpBinding, maxBodyByte
     method,
     rules,
     binding,
+    paths: pathPattern(binding.template),
     request: compileRequest(method.input, binding),
     bodyOf: compileResponse(method.output, binding.responseBody),
     successStatus: successStatus || 200,

@@ -3,7 +3,12 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { create, type DescMessage, type Message, toJson } from '@bufbuild/protobuf';
 import { HttpBodySchema } from '../../../../gen/google/api/httpbody_pb.js';
 import type { Call, Handlers } from '../../../../src/server/core/call.js';
+import { createLogger } from '../../../../src/server/core/logger.js';
+import { createApp } from '../../../../src/server/http/app.js';
+import type { Interceptors } from '../../../../src/server/http/call/interceptors.js';
 import { createRestHandler, type RestOptions } from '../../../../src/server/http/rest/handler.js';
+import { DEFAULT_LIMITS } from '../../../../src/server/http/socket/limits.js';
+import type { RequestRecord } from '../../../../src/server/http/socket/requests.js';
 import {
   BookSchema,
   EmptySchema,
@@ -64,7 +69,37 @@ export function callHandler(call: Call, message: Message): Promise<Message> {
   return handler(message, call);
 }
 
-/** Starts the library on a free port; `options` replaces parts of how its surface is made. */
+/** The library's routes; `options` replaces parts of how its surface is made. */
+export async function openLibrary(
+  options: Partial<RestOptions> = {},
+): Promise<{ handle: (record: RequestRecord) => void }> {
+  const rest = createRestHandler({
+    services: [{ desc: LibraryService, handlers: libraryHandlers }],
+    admit: async () => {},
+    invoke: callHandler,
+    rateHeaders: () => [],
+    maxBodyBytes: 2 ** 20,
+    holdFor: () => () => {},
+    holdResponse: () => {},
+    onInternalError: () => {},
+    ...options,
+  });
+  const app = createApp({
+    rest,
+    services: [],
+    interceptors: {} as Interceptors,
+    holdFor: () => () => {},
+    log: createLogger({ level: 'warn', fd: 2 }),
+    limits: DEFAULT_LIMITS,
+    closing: new AbortController().signal,
+    holdResponse: () => {},
+    notFound: rest.notFound,
+  });
+  await app.ready();
+  return { handle: app.serve };
+}
+
+/** Starts the library on a free port; `options` as for `openLibrary`. */
 export async function startLibrary(
   { teardown }: { teardown: (close: () => void) => void },
   options: Partial<RestOptions> = {},
@@ -72,22 +107,16 @@ export async function startLibrary(
   const calls: Library['calls'] = [];
   const failures: unknown[] = [];
   let requests = 0;
-  const rest = createRestHandler({
-    services: [{ desc: LibraryService, handlers: libraryHandlers }],
-    admit: async () => {},
+  const { handle } = await openLibrary({
     invoke: (call, message) => {
       calls.push({ call, message });
       return callHandler(call, message);
     },
-    rateHeaders: () => [],
-    maxBodyBytes: 2 ** 20,
-    holdFor: () => () => {},
-    holdResponse: () => {},
     onInternalError: (error) => failures.push(error),
     ...options,
   });
   const server = createServer((req, res) => {
-    void rest.handle({
+    handle({
       requestId: `req_${++requests}`,
       req,
       res,

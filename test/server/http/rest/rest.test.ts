@@ -1,25 +1,15 @@
 import { connect as connectHttp2 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import t from 'tap';
-import { createRestHandler } from '../../../../src/server/http/rest/handler.js';
 import { DEFAULT_LIMITS } from '../../../../src/server/http/socket/limits.js';
 import { createListener } from '../../../../src/server/http/socket/listener.js';
 import { createRequests } from '../../../../src/server/http/socket/requests.js';
 import {
   CreateBookRequestSchema,
   FileRequestSchema,
-  LibraryService,
   UpdateBookRequestSchema,
 } from '../../../gen/library/v1/library_pb.js';
-import {
-  ask,
-  askJson,
-  callHandler,
-  codeOf,
-  lastMessage,
-  libraryHandlers,
-  startLibrary,
-} from './rest-library.js';
+import { ask, askJson, codeOf, lastMessage, openLibrary, startLibrary } from './rest-library.js';
 
 t.test('a request of JSON and path gets a response in JSON', async (t) => {
   const library = await startLibrary(t);
@@ -137,9 +127,9 @@ t.test('a body is the whole message, one field, bytes, or rejected', async (t) =
     (await askJson(library, 'PUT /v1/books/b1/tags', ['x', 'y'])).body,
     '{"id":"b1","title":"","tags":["x","y"],"copies":0}',
   );
-  t.match((await askJson(library, 'POST /v1/books/b1:lend', { to: 'Ann' })).body, /lent to Ann/);
+  t.match((await askJson(library, 'POST /v1/books/b1/lend', { to: 'Ann' })).body, /lent to Ann/);
   t.match(
-    (await ask(library, 'POST /v1/books/b1:lend')).body,
+    (await ask(library, 'POST /v1/books/b1/lend')).body,
     /lent to "/,
     'an empty body is an empty object',
   );
@@ -188,14 +178,8 @@ t.test('an answer is the whole message, one field of it, or bytes', async (t) =>
 });
 
 t.test('over HTTP/2 the same requests have the same answers', async (t) => {
-  const rest = createRestHandler({
-    services: [{ desc: LibraryService, handlers: libraryHandlers }],
-    admit: async () => {},
-    invoke: callHandler,
-    rateHeaders: () => [],
+  const { handle } = await openLibrary({
     maxBodyBytes: 1000,
-    holdFor: () => () => {},
-    holdResponse: () => {},
     onInternalError: (error) => t.fail(String(error)),
   });
   const requests = createRequests({
@@ -208,7 +192,7 @@ t.test('over HTTP/2 the same requests have the same answers', async (t) => {
     limits: DEFAULT_LIMITS,
     tls: undefined,
     onConnection: () => {},
-    onRequest: (req, res) => void rest.handle(requests.begin(req, res)),
+    onRequest: (req, res) => handle(requests.begin(req, res)),
     onClientError: (error) => t.fail(String(error)),
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -233,7 +217,7 @@ t.test('over HTTP/2 the same requests have the same answers', async (t) => {
     });
   t.same(await send('GET', '/v1/titles?limit=1'), [200, '["Emma"]']);
   t.equal((await send('HEAD', '/v1/titles'))[0], 200);
-  t.match((await send('POST', '/v1/books/b1:lend', '{"to":"Ann"}'))[1], 'lent to Ann');
+  t.match((await send('POST', '/v1/books/b1/lend', '{"to":"Ann"}'))[1], 'lent to Ann');
   t.equal((await send('DELETE', '/v1/books/b1'))[0], 204);
   t.equal((await send('GET', '/v1/books/b1', '{}'))[0], 400, 'a body where none is wanted');
   t.equal((await send('POST', '/v1/echo', 'x'.repeat(1001)))[0], 413);

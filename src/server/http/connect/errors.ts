@@ -6,7 +6,7 @@ import {
   type Message,
   type MessageInitShape,
 } from '@bufbuild/protobuf';
-import { Code } from '@connectrpc/connect';
+import { type Code, ConnectError } from '@connectrpc/connect';
 import { ErrorCode, ErrorCodeSchema, ErrorDetailSchema } from '../../../../gen/attestation/v1/errors_pb.js';
 import {
   BadRequestSchema,
@@ -19,75 +19,26 @@ import { ApiError, deadlineExceeded, internalError } from '../../core/errors.js'
 import type { Logger } from '../../core/logger.js';
 import { invalidRequest } from '../../json/problems.js';
 
-/** The status of a failed call, as Connect, gRPC and gRPC-Web carry it. */
-export type RpcStatus = {
-  readonly code: Code;
-  readonly message: string;
-  readonly details: readonly Detail[];
-  /** Response headers, or trailers on gRPC. */
-  readonly metadata: Readonly<Record<string, string>>;
-};
-
-/** A message of a status's details. */
-export type Detail = { desc: DescMessage; message: Message };
-
 /** The header of request ids. */
 const ID = 'x-request-id';
-const NO_HEADERS: ReadonlyMap<string, string> = new Map();
 
 /**
- * The status of an error: the code's gRPC status, its details, and the call's response headers as metadata, since nothing
- * else of the call is sent once it fails. Each part is made when it is read. `isIdSent`: whether the request id is in the
- * headers already.
+ * The error of Connect's library for an error: the gRPC status of its code, its details, and its headers as metadata.
  */
-export class ErrorStatus implements RpcStatus {
-  constructor(
-    private readonly error: ApiError,
-    readonly requestId: string,
-    private readonly responseHeaders = NO_HEADERS,
-    private readonly isIdSent = false,
-  ) {}
-
-  get code(): Code {
-    return grpcCodeOf(this.error);
-  }
-
-  get message(): string {
-    return boundMessage(this.error.message);
-  }
-
-  get details(): readonly Detail[] {
-    return errorDetails(this.error, this.requestId);
-  }
-
-  get metadata(): Readonly<Record<string, string>> {
-    const metadata = { ...Object.fromEntries(this.responseHeaders), ...this.error.headers };
-    return this.isIdSent ? metadata : { ...metadata, [ID]: this.requestId };
-  }
+export function toConnectError(error: ApiError, requestId: string): ConnectError {
+  const metadata = { ...error.headers, [ID]: requestId };
+  const details = errorDetails(error, requestId).map(({ desc, message: value }) => ({ desc, value }));
+  return new ConnectError(boundMessage(error.message), errorRules(error.code).grpcCode, metadata, details);
 }
 
-/** `request.invalid` for a frame that breaks the protocol, with the status that gRPC's documents give it. */
-export class FrameError extends ApiError {
-  constructor(
-    reason: string,
-    readonly grpcCode: Code,
-  ) {
-    const { code, message, details } = unreadable(reason);
-    super(code, message, details);
-  }
+/** The error of a request that breaks the protocol, with the status that gRPC's documents give it, and no details. */
+export function protocolError(message: string, code: Code, headers?: Record<string, string>): ConnectError {
+  return new ConnectError(message, code, headers);
 }
 
 /** The error of bytes that are no message. */
 export function unreadable(reason: string): ApiError {
   return invalidRequest([{ path: '', message: `cannot be read: ${reason}` }]);
-}
-
-/** The status of an error's code, except where gRPC has another one. */
-function grpcCodeOf(error: ApiError): Code {
-  if (error instanceof FrameError) return error.grpcCode;
-  // gRPC's compression.md, for an encoding that the server does not know.
-  if (error.code === ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE) return Code.Unimplemented;
-  return errorRules(error.code).grpcCode;
 }
 
 /**
@@ -97,6 +48,9 @@ function grpcCodeOf(error: ApiError): Code {
 const MAX_DETAILS_BYTES = 1_536;
 const MAX_TEXT_CHARACTERS = 256;
 const MAX_MESSAGE_CHARACTERS = 512;
+
+/** A message of an error's details. */
+type Detail = { desc: DescMessage; message: Message };
 
 /**
  * What the status of a failed call carries on Connect and gRPC: our own `ErrorDetail` first, then the same in the

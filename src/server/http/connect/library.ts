@@ -1,0 +1,73 @@
+import {
+  ConnectError,
+  type ConnectRouter,
+  type ConnectRouterOptions,
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+  type Interceptor,
+} from '@connectrpc/connect';
+import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { ApiError, internalError } from '../../core/errors.js';
+import type { Logger } from '../../core/logger.js';
+import type { RequestRecord } from '../socket/requests.js';
+import { toConnectError } from './errors.js';
+
+/** What Connect's library needs of the server. */
+export type LibraryDeps = {
+  getRecord: (request: FastifyRequest) => RequestRecord;
+  log: Logger;
+  /** Aborted when the server begins to close: ends streams that would not end by themselves. */
+  closing: AbortSignal;
+};
+
+const RECORD = createContextKey<RequestRecord | undefined>(undefined);
+
+/** The record of a request that Connect's library serves. */
+export function recordOf({ contextValues }: { contextValues: HandlerContext['values'] }): RequestRecord {
+  return contextValues.get(RECORD) as RequestRecord;
+}
+
+/** Serves services by Connect's library, on Connect, gRPC and gRPC-Web. */
+export async function registerLibrary(
+  scope: FastifyInstance,
+  { getRecord, log, closing }: LibraryDeps,
+  routes: (router: ConnectRouter) => void,
+  options: ConnectRouterOptions,
+): Promise<void> {
+  await scope.register(fastifyConnectPlugin, {
+    ...options,
+    routes,
+    interceptors: [...(options.interceptors ?? []), explainErrors(log)],
+    shutdownSignal: closing,
+    contextValues: (request) => {
+      const record = getRecord(request);
+      record.res.setHeader('x-request-id', record.requestId);
+      return createContextValues().set(RECORD, record);
+    },
+  });
+}
+
+function explainErrors(log: Logger): Interceptor {
+  return (next) => async (request) => {
+    try {
+      return await next(request);
+    } catch (error) {
+      throw asConnectError(log, recordOf(request), error);
+    }
+  };
+}
+
+/** The error for the caller, recorded. The request id is in the headers already. */
+export function asConnectError(log: Logger, record: RequestRecord, thrown: unknown): unknown {
+  if (thrown instanceof ConnectError || record.res.destroyed) return thrown;
+  if (!(thrown instanceof ApiError)) {
+    log.error({ err: thrown, request_id: record.requestId }, 'a call failed');
+  }
+  const error = thrown instanceof ApiError ? thrown : internalError(record.requestId, thrown);
+  record.error = error.code;
+  const connectError = toConnectError(error, record.requestId);
+  connectError.metadata.delete('x-request-id');
+  return connectError;
+}
