@@ -6,6 +6,7 @@ import { type Code, ConnectError } from '@connectrpc/connect';
 import { encodeEnvelope } from '@connectrpc/connect/protocol';
 import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
 import type { Call } from '../../../src/server/core/call.js';
+import { DEFAULT_LIMITS } from '../../../src/server/http/socket/limits.js';
 import type { NodeResponse, RequestRecord } from '../../../src/server/http/socket/requests.js';
 import type { Schema } from './schema.js';
 
@@ -120,7 +121,9 @@ const UNIT_MS = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 0.001, n: 0.000_00
 function timeoutOf(headers: RequestRecord['req']['headers'], protocol: string): bigint | undefined {
   if (protocol === 'connect') {
     const value = headers['connect-timeout-ms'];
-    return value === undefined ? undefined : BigInt(String(value));
+    // The server gives a GET without a deadline its own.
+    const isOwn = value === undefined || value === String(DEFAULT_LIMITS.responseTimeoutMs);
+    return isOwn ? undefined : BigInt(String(value));
   }
   const [, digits, unit] = /^(\d+)([HMSmun])$/.exec(String(headers['grpc-timeout'])) ?? [];
   if (digits === undefined) return undefined;

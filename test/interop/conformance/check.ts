@@ -20,7 +20,6 @@ const LATE = /^INFO: Timeouts\/.* failed \(as expected\)/gm;
 const EXPLAINED = [
   /^(; )?actual error contain \d details; expecting 0$/,
   /^connect error JSON: details\[\d\]: could not check debug data because message type "[\w.]+" could not be resolved: proto:\snot found$/,
-  /^connect error JSON: (missing required key "code"|unexpected end of JSON input)$/,
 ];
 
 /** Every case of unary calls, in each protocol, version of HTTP, codec and compression; those known to fail must fail. */
