@@ -43,6 +43,7 @@ import { measurePeers } from './requests/peers.js';
 import { measureProcesses } from './requests/processes.js';
 import { requestLines } from './requests/request-report.js';
 import { measureCreate, measureRead } from './requests/requests.js';
+import { measureSurfaces, surfaceLines } from './requests/surfaces.js';
 import { measureWitnessed } from './requests/witnessed.js';
 import type { Measurement } from './roles.js';
 import { startServices } from './services.js';
@@ -139,6 +140,9 @@ async function measure(name: MeasureName, deps: MeasureDeps, report: Report): Pr
     case 'hostile':
       report.hostile = await measureHostile(services, options);
       return hostileLines(report.hostile);
+    case 'surfaces':
+      report.surfaces = await measureSurfaces(deps);
+      return surfaceLines(report.surfaces);
     case 'audit':
       report.audit = await measureAudit(services, options);
       return auditLines(report.audit);

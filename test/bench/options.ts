@@ -19,6 +19,7 @@ const MEASURES = [
   'webhooks',
   'exports',
   'hostile',
+  'surfaces',
   'audit',
   'files',
 ] as const;
@@ -50,7 +51,7 @@ export type Options = {
   record: boolean;
   /** Only attacks whose name has this in it are run. */
   attack: string | undefined;
-  /** What is attacked in place of this build: the `main.js` of another. */
+  /** The `main.js` of another build: attacked in place of this one, or compared with it. */
   program: string | undefined;
   /** Idempotency keys of the large table that `keyed` makes. */
   keys: number;
@@ -61,7 +62,7 @@ export type Options = {
 };
 
 export const HELP = `npm run bench -- [options]
-  --only <names>    of ${MEASURES.join(', ')}, separated by commas; all but peers by default;
+  --only <names>    of ${MEASURES.join(', ')}, separated by commas; all but peers and surfaces by default;
                     batch submits many in a call; peers compares with Tessera's POSIX log, and needs Go; keyed creates over a
                     new, a small and a large table of keys; processes compares one API process with two; cold reads more
                     submissions than are kept, in logs of several sizes; proofs makes proofs and bundles that are not kept,
@@ -69,7 +70,7 @@ export const HELP = `npm run bench -- [options]
                     counts the requests to each; hostile runs attacks and prints what they cost; audit reads a log of as
                     many rows; files counts the source files each way enters
   --attack <text>   of the attacks only those whose name has this in it
-  --program <path>  attack this main.js of another version
+  --program <path>  attack this main.js of another version, or compare surfaces with it
   --quick           two short rounds: says that it runs, not how fast
   --rounds <n>      3 by default
   --seconds <s>     of each contender in a round, 3 by default
@@ -115,7 +116,8 @@ export function readOptions(args: string[]): Options | undefined {
   return {
     only: compared
       ? COMPARED
-      : (values.only?.split(',').map(measureName) ?? MEASURES.filter((name) => name !== 'peers')),
+      : (values.only?.split(',').map(measureName) ??
+        MEASURES.filter((name) => name !== 'peers' && name !== 'surfaces')),
     rounds: wholeNumber('rounds', values.rounds, quick ? 2 : 3),
     seconds: wholeNumber('seconds', values.seconds, quick ? 1 : 3),
     warmUpSeconds: quick ? 1 : 10,

@@ -6,6 +6,7 @@ import type { AuditMeasurement } from './log/audit.js';
 import type { ProofsMeasurement } from './log/proofs.js';
 import type { ListPlan } from './requests/lists.js';
 import { cpuLines } from './requests/request-report.js';
+import type { Surface } from './requests/surfaces.js';
 import type { WitnessedMeasurement } from './requests/witnessed.js';
 import type { Measurement } from './roles.js';
 import type { Summary } from './rounds.js';
@@ -44,6 +45,7 @@ export type Report = {
   webhooks?: WebhooksMeasurement;
   exports?: ExportsMeasurement;
   hostile?: HostileRow[];
+  surfaces?: Surface[];
   audit?: AuditMeasurement;
   files?: FilesEntered[];
 };

@@ -4,7 +4,7 @@ import { untilAtRest } from './cpu/cpu.js';
 import { findProfile, type Profiled, printProfile, recordRuns } from './cpu/profile.js';
 import type { LoadGenerator, Meter } from './load/load.js';
 import type { Options } from './options.js';
-import { peakMib, type StartedProcess, startNode } from './process.js';
+import { ATTEST, ATTEST_MODULES, peakMib, type StartedProcess, startNode } from './process.js';
 import { type Contender, measureInTurns, type Summary } from './rounds.js';
 import { type Services, startRole } from './services.js';
 
@@ -46,7 +46,7 @@ export async function withRoles(
     const worker = await startRole(services, 'worker');
     hooks.add(worker.stop);
     const nodeArgs = isProfiled ? ['--cpu-prof', '--cpu-prof-dir', profileDir] : [];
-    const api = await startRole(services, 'api', { nodeArgs, isBundled: !isProfiled });
+    const api = await startRole(services, 'api', { nodeArgs, program: isProfiled ? ATTEST_MODULES : ATTEST });
     hooks.add(api.stop);
     const start = async (args: string[]) => {
       const started = await startNode(args);

@@ -13,7 +13,7 @@ import { connectPool, type Pool } from '../../src/server/store/database/connect.
 import { migrate } from '../../src/server/store/database/migrate.js';
 import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { startLocalServers } from '../support/servers/local-servers.js';
-import { ATTEST, ATTEST_MODULES, NODE_OPTION, type StartedProcess, startNode } from './process.js';
+import { ATTEST, NODE_OPTION, type StartedProcess, startNode } from './process.js';
 
 /** What the measures work with: real servers, and an API key that nothing is refused to. */
 export type Services = {
@@ -107,10 +107,10 @@ export function startRole(
   {
     nodeArgs = [],
     args = [],
-    isBundled = true,
-  }: { nodeArgs?: readonly string[]; args?: readonly string[]; isBundled?: boolean } = {},
+    program = ATTEST,
+  }: { nodeArgs?: readonly string[]; args?: readonly string[]; program?: string } = {},
 ): Promise<StartedProcess> {
-  return startNode([isBundled ? ATTEST : ATTEST_MODULES, role, ...args], {
+  return startNode([program, role, ...args], {
     env,
     nodeArgs: [NODE_OPTION, ...nodeArgs],
   });

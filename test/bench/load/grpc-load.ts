@@ -1,4 +1,4 @@
-// A process that creates submissions over gRPC for a while, 64 calls at a time, and prints what became of it. It writes
+// A process that creates submissions over gRPC, gRPC-Web or Connect for a while, 64 calls at a time, and prints what became of it. It writes
 // frames itself: a client library would use more of the machine than the server.
 import { randomBytes } from 'node:crypto';
 import { type ClientHttp2Session, connect } from 'node:http2';
@@ -12,16 +12,24 @@ import { CONNECTIONS, type LoadResult } from './load.js';
 
 const SESSIONS = 4;
 
-const { baseUrl, apiKey, seconds } = JSON.parse(process.argv[2] ?? '') as {
+const {
+  baseUrl,
+  apiKey,
+  seconds,
+  contentType = 'application/grpc+proto',
+} = JSON.parse(process.argv[2] ?? '') as {
   baseUrl: string;
   apiKey: string;
   seconds: number;
+  contentType?: string;
 };
+const isGrpc = contentType.startsWith('application/grpc+');
+const isEnveloped = contentType.startsWith('application/grpc');
 const method = AttestationService.method.createAttestation;
 const HEADERS = {
   ':method': 'POST',
   ':path': `/${method.parent.typeName}/${method.name}`,
-  'content-type': 'application/grpc+proto',
+  'content-type': contentType,
   te: 'trailers',
   authorization: `Bearer ${apiKey}`,
 };
@@ -54,13 +62,13 @@ async function callUntilEnd(session: ClientHttp2Session | undefined): Promise<vo
   }
 }
 
-/** One unary call; false when its status is not OK. */
+/** One unary call; false when its status is not OK: that of gRPC, of the others that of HTTP. */
 function call(session: ClientHttp2Session): Promise<boolean> {
   return new Promise((resolve) => {
     const stream = session.request(HEADERS);
     let status: unknown;
     stream.on('response', (headers) => {
-      status = headers['grpc-status'];
+      status = isGrpc ? headers['grpc-status'] : headers[':status'] === 200 ? '0' : undefined;
     });
     stream.on('trailers', (trailers) => {
       status = trailers['grpc-status'] ?? status;
@@ -68,7 +76,7 @@ function call(session: ClientHttp2Session): Promise<boolean> {
     stream.on('error', () => {});
     stream.on('close', () => resolve(status === '0'));
     stream.resume();
-    stream.end(frame(nextMessage()));
+    stream.end(isEnveloped ? frame(nextMessage()) : nextMessage());
   });
 }
 

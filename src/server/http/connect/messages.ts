@@ -102,7 +102,7 @@ export type MessageRules = {
 export type JsonOptions = Partial<JsonReadOptions & JsonWriteOptions>;
 
 /** A message as it was sent, and whether it was compressed. That of a batch is empty: its items are read one by one. */
-export type ReceivedMessage = { message: Message; isGzip: boolean; nextItem?: Call['nextItem'] };
+type ReceivedMessage = { message: Message; isGzip: boolean; nextItem?: Call['nextItem'] };
 
 const inflate = promisify(gunzip);
 
