@@ -40,6 +40,10 @@ type App = {
   close: () => Promise<void>;
 };
 
+/** Where a request keeps its record: a WeakMap costs the garbage collector more. */
+const RECORD = Symbol('record');
+type WithRecord = { [RECORD]?: RequestRecord };
+
 type GetRecord = (request: FastifyRequest) => RequestRecord;
 
 /**
@@ -47,9 +51,8 @@ type GetRecord = (request: FastifyRequest) => RequestRecord;
  * one port. It leaves bodies unread. Throws when two RPCs share a path and method.
  */
 export function createApp(deps: AppDeps): App {
-  const records = new WeakMap<object, RequestRecord>();
   const getRecord: GetRecord = ({ raw }) => {
-    const record = records.get(raw);
+    const record = (raw as WithRecord)[RECORD];
     if (record === undefined) throw new Error('a request reached Fastify without its record');
     return record;
   };
@@ -63,7 +66,7 @@ export function createApp(deps: AppDeps): App {
     ready: async () => void (await fastify.ready()),
     serve(record) {
       const { req, res } = record;
-      records.set(req, record);
+      (req as WithRecord)[RECORD] = record;
       // Fastify is typed for HTTP/1.1 only, but routes both.
       fastify.routing(req as never, res as never);
     },
