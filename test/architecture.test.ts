@@ -175,31 +175,6 @@ t.test('only src/config/process-env.ts may read the environment, by any syntax',
   );
 });
 
-t.test('a default export is reported, in each form', async (t) => {
-  const forms = [
-    'export default 1;',
-    'export default function f() {}',
-    'export default class A {}',
-    'const a = 1;\nexport { a as default };',
-    "export { default } from 'tap';",
-  ];
-  for (const form of forms) {
-    t.strictSame(
-      findViolations({ 'src/proof/a.ts': `${form}\n` }),
-      ['src/proof/a.ts has a default export'],
-      form,
-    );
-  }
-  t.strictSame(findViolations({ 'src/proof/a.ts': "export { default as a } from 'tap';\n" }), []);
-});
-
-t.test('a file may have 250 lines and no more', async (t) => {
-  t.strictSame(findViolations({ 'src/proof/a.ts': '// x\n'.repeat(250) }), []);
-  t.strictSame(findViolations({ 'src/proof/a.ts': '// x\n'.repeat(251) }), [
-    'src/proof/a.ts has 251 lines, more than 250',
-  ]);
-});
-
 t.test('a folder may have 20 files of any kind and no more, unless it is a list', async (t) => {
   const files = (folder: string, count: number) =>
     Array.from({ length: count }, (_, at) => `${folder}/${at}.${['ts', 'css', 'sql'][at % 3]}`);
@@ -207,22 +182,6 @@ t.test('a folder may have 20 files of any kind and no more, unless it is a list'
   t.strictSame(findCrowdedFolders(files('src/proof', 21)), ['src/proof has 21 files, more than 20']);
   t.strictSame(findCrowdedFolders([...files('src/proof', 20), ...files('src/proof/log', 20)]), []);
   t.strictSame(findCrowdedFolders(files('src/server/store/migrations', 21)), []);
-});
-
-t.test('functions of every kind may have 60 lines and no more', async (t) => {
-  const body = (lines: number) => `{\n${'  //\n'.repeat(lines - 2)}}`;
-  const kinds = [
-    (text: string) => `function f() ${text}\n`,
-    (text: string) => `export const f = () => ${text};\n`,
-    (text: string) => `export const o = { f() ${text} };\n`,
-    (text: string) => `export class C { constructor() ${text} }\n`,
-  ];
-  for (const kind of kinds) {
-    t.strictSame(findViolations({ 'src/proof/a.ts': kind(body(60)) }), []);
-    t.strictSame(findViolations({ 'src/proof/a.ts': kind(body(61)) }), [
-      'src/proof/a.ts has a function of more than 60 lines',
-    ]);
-  }
 });
 
 t.test('an exported function without a docstring is reported', async (t) => {

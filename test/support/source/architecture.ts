@@ -5,9 +5,6 @@ import ts from 'typescript';
 /** Sources by their path from the repository's root, as in `src/server/http/server.ts`. */
 export type Sources = Readonly<Record<string, string>>;
 
-const MAX_LINES = 250;
-const MAX_FUNCTION_LINES = 60;
-
 /** What nobody imports because it is run, or taken in the place of another file. */
 const ENTRIES = /^src\/(?:main\.ts|web\/[^/]+\/main\.tsx|generate\/.*|proof\/bytes\/primitives-web\.ts)$/;
 
@@ -54,7 +51,7 @@ const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
 /** The configuration, and the client library, which is part of other programs. */
 const READ_ENVIRONMENT = new Set(['src/config/process-env.ts', 'src/client/env-fetch.ts']);
 
-/** Every rule broken, a line each: imports, cycles, `process.env`, default exports, docstrings, length of files and functions. */
+/** Every rule broken, a line each: imports, cycles, `process.env`, docstrings. */
 export function findViolations(sources: Sources): string[] {
   const parsed = parseAll(sources);
   const imports = new Map(parsed.map(({ path, targets }) => [path, targets]));
@@ -69,6 +66,16 @@ export function findViolations(sources: Sources): string[] {
 export function findOrphans(sources: Sources): string[] {
   const targets = new Set(parseAll(sources).flatMap(({ targets }) => targets));
   return Object.keys(sources).filter((path) => !targets.has(path) && !ENTRIES.test(path));
+}
+
+const files = new Map<string, ts.SourceFile>();
+
+/** The syntax tree of a source, which is parsed once for all rules. */
+export function parseSource(path: string, text: string): ts.SourceFile {
+  const key = `${path}\n${text}`;
+  const file = files.get(key) ?? ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+  files.set(key, file);
+  return file;
 }
 
 type Parsed = { path: string; targets: string[]; findings: string[] };
@@ -87,17 +94,13 @@ export function sourceOf(target: string, sources: Sources): string {
 }
 
 function parse(path: string, source: string): Parsed {
-  const file = ts.createSourceFile(path, source, ts.ScriptTarget.Latest, true);
+  const file = parseSource(path, source);
   const targets = new Set<string>();
   const findings = new Set<string>();
-  const lines = source.split('\n').length - (source.endsWith('\n') ? 1 : 0);
-  if (lines > MAX_LINES) findings.add(`has ${lines} lines, more than ${MAX_LINES}`);
   const visit = (node: ts.Node): void => {
     const specifier = findSpecifier(node);
     if (specifier?.startsWith('.')) targets.add(resolve(path, specifier));
-    if (isDefaultExport(node)) findings.add('has a default export');
     if (isUndocumented(file, node)) findings.add('exports a function without a docstring');
-    if (isLongFunction(file, node)) findings.add(`has a function of more than ${MAX_FUNCTION_LINES} lines`);
     if (!READ_ENVIRONMENT.has(path) && readsEnvironment(node)) findings.add('reads process.env');
     ts.forEachChild(node, visit);
   };
@@ -127,25 +130,12 @@ function resolve(path: string, specifier: string): string {
   return posix.join(posix.dirname(path), specifier).replace(/\.js$/, '.ts');
 }
 
-function isDefaultExport(node: ts.Node): boolean {
-  if (ts.isExportAssignment(node)) return true;
-  if (ts.isExportSpecifier(node)) return node.name.text === 'default';
-  if (!ts.canHaveModifiers(node)) return false;
-  return ts.getModifiers(node)?.some(({ kind }) => kind === ts.SyntaxKind.DefaultKeyword) ?? false;
-}
-
 /** Of overloads the first one's docstring is that of all. */
 function isUndocumented(file: ts.SourceFile, node: ts.Node): boolean {
-  if (!ts.isFunctionDeclaration(node) || isDefaultExport(node)) return false;
+  if (!ts.isFunctionDeclaration(node)) return false;
   const isExported = node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword) ?? false;
   const isSame = (other: ts.Node) => ts.isFunctionDeclaration(other) && other.name?.text === node.name?.text;
   return isExported && ts.getJSDocCommentsAndTags(file.statements.find(isSame) ?? node).length === 0;
-}
-
-function isLongFunction(file: ts.SourceFile, node: ts.Node): boolean {
-  if (!ts.isFunctionLike(node)) return false;
-  const lineOf = (position: number) => file.getLineAndCharacterOfPosition(position).line;
-  return lineOf(node.end) - lineOf(node.getStart(file)) >= MAX_FUNCTION_LINES;
 }
 
 /** `process.env` in each of its spellings: as a member, by a string, taken out of `process`, imported. */

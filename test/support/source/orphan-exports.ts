@@ -1,7 +1,7 @@
 /** Finds what the sources of src export and no other file imports. */
 import { posix } from 'node:path';
 import ts from 'typescript';
-import { type Sources, sourceOf } from './architecture.js';
+import { parseSource, type Sources, sourceOf } from './architecture.js';
 
 /** The library's exports are there for users, and files that are run or swapped in have no importer. */
 const PUBLIC = /^src\/(?:client\/client\.ts|main\.ts|proof\/bytes\/primitives-web\.ts)$/;
@@ -12,7 +12,7 @@ export function findOrphanExports(sources: Sources): string[] {
   const imported = new Set<string>();
   const exported: { path: string; name: string }[] = [];
   for (const [path, text] of Object.entries(sources)) {
-    const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+    const file = parseSource(path, text);
     for (const { target, name } of importsOf(path, file))
       imported.add(`${sourceOf(target, sources)} ${name}`);
     if (!path.startsWith('src/') || PUBLIC.test(path)) continue;
