@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { createShutdownHooks } from '../../src/server/core/shutdown.js';
+import { isLong } from '../support/long.js';
 import { runCampaign } from './campaign.js';
 import { chooseKinds } from './faults/faults.js';
 import { proveChecker } from './judge/prove.js';
@@ -37,7 +38,14 @@ t.teardown(async () => {
 
 const lines: string[] = [];
 const reporter = { say: (line: string) => void lines.push(line), progress: () => {} };
-const options = { dir, minutes: 0.4, seed: 'a test', rate: 15, clients: 8, kinds: chooseKinds(KINDS) };
+const options = {
+  dir,
+  minutes: isLong ? 0.4 : 0.2,
+  seed: 'a test',
+  rate: 15,
+  clients: 8,
+  kinds: chooseKinds(KINDS),
+};
 const result = await runCampaign(options, reporter, hooks);
 
 t.test('nothing is lost, doubled, forked, shown to strangers or left behind', async (t) => {

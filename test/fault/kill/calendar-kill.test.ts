@@ -5,6 +5,7 @@ import type { Break } from '../../support/breaking/proxy.js';
 import { commitOf, type Matching, statement } from '../../support/breaking/statement-matchers.js';
 import { newCreation, send } from '../../support/calling/load.js';
 import { setScene } from '../../support/fault-fixture.js';
+import { someOf } from '../../support/long.js';
 import { until } from '../../support/until.js';
 import { letLeasesRunOut, untilGone, WORKERS } from '../../support/wait-for-idle.js';
 import { type Block, startCalendar } from '../../support/witnesses/opentimestamps/calendar.js';
@@ -99,7 +100,7 @@ const POINTS: [what: string, when: Break, matching: () => Matching][] = [
   ['evidence is stored', 'before the request arrives', () => commitOf('DELETE FROM witness_request')],
 ];
 
-for (const [what, when, matching] of POINTS) {
+for (const [what, when, matching] of someOf(POINTS, 1)) {
   t.test(`the next worker completes the job of one killed while ${what}, ${when}`, async (t) => {
     const submitted = await submit();
     let isHeld = false;

@@ -5,6 +5,7 @@ import { commitOf, type Matching, statement } from '../../support/breaking/state
 import { acknowledgement, newCreation, send } from '../../support/calling/load.js';
 import { setScene } from '../../support/fault-fixture.js';
 import type { Acknowledged } from '../../support/judging/consistent.js';
+import { someOf } from '../../support/long.js';
 import { until } from '../../support/until.js';
 import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../../support/wait-for-idle.js';
 import { startReceiver } from '../../support/webhooks/receiver.js';
@@ -64,38 +65,33 @@ for (const when of BREAKS) {
   );
 }
 
-const POINTS: [what: string, when: Break, matching: Matching][] = [
-  ['a batch is committed', 'before the request arrives', commitOf('INSERT INTO batch ')],
-  ['a batch is committed', 'before the answer arrives', commitOf('INSERT INTO batch ')],
-  ['a batch is marked as published', 'before the request arrives', statement('SET registered_at')],
-  ['a batch is marked as published', 'before the answer arrives', statement('SET registered_at')],
-  ['a witness is leased', 'before the answer arrives', statement('SET attempt = attempt + 1')],
-  ['evidence is committed', 'before the request arrives', commitOf('INSERT INTO evidence')],
-  ['evidence is committed', 'before the answer arrives', commitOf('INSERT INTO evidence')],
-  ['a batch is settled', 'before the request arrives', statement('INSERT INTO batch_transition')],
-  ['a batch is settled', 'before the answer arrives', statement('INSERT INTO batch_transition')],
-  ['events are put on their way', 'before the request arrives', commitOf('SET notified = true')],
-  ['events are put on their way', 'before the answer arrives', commitOf('SET notified = true')],
-  ['deliveries are claimed', 'before the request arrives', statement('claim_webhook_deliveries')],
-  ['deliveries are claimed', 'before the answer arrives', statement('claim_webhook_deliveries')],
-  ['an attempt is recorded', 'before the request arrives', statement('record_webhook_attempts')],
-  ['an attempt is recorded', 'before the answer arrives', statement('record_webhook_attempts')],
+const POINTS: [what: string, matching: () => Matching][] = [
+  ['a batch is committed', () => commitOf('INSERT INTO batch ')],
+  ['evidence is committed', () => commitOf('INSERT INTO evidence')],
+  ['deliveries are claimed', () => statement('claim_webhook_deliveries')],
+  ['a batch is marked as published', () => statement('SET registered_at')],
+  ['a witness is leased', () => statement('SET attempt = attempt + 1')],
+  ['a batch is settled', () => statement('INSERT INTO batch_transition')],
+  ['events are put on their way', () => commitOf('SET notified = true')],
+  ['an attempt is recorded', () => statement('record_webhook_attempts')],
 ];
 
-for (const [what, when, matching] of POINTS) {
-  t.test(`the next worker completes the job of one killed while ${what}, ${when}`, async (t) => {
-    await submit();
-    const held = proxy.holdNext(when, matching);
-    const doomed = await installation.startWorker();
-    await held;
-    await doomed.kill();
-    await untilGone(pool, WORKERS);
-    await servers.nats.forget();
-    const next = await installation.startWorker();
-    await untilDelivered();
-    await next.stop();
-    await scene.assertConsistent(t, acknowledged);
-  });
+for (const [what, matching] of someOf(POINTS, 3)) {
+  for (const when of someOf(BREAKS.toReversed(), 1)) {
+    t.test(`the next worker completes the job of one killed while ${what}, ${when}`, async (t) => {
+      await submit();
+      const held = proxy.holdNext(when, matching());
+      const doomed = await installation.startWorker();
+      await held;
+      await doomed.kill();
+      await untilGone(pool, WORKERS);
+      await servers.nats.forget();
+      const next = await installation.startWorker();
+      await untilDelivered();
+      await next.stop();
+      await scene.assertConsistent(t, acknowledged);
+    });
+  }
 }
 
 t.test('the next worker requests a witness again after one was killed during its request', async (t) => {

@@ -5,6 +5,7 @@ import { commitOf, type Matching, statement } from '../../support/breaking/state
 import { acknowledgement, newCreation, send, startLoad } from '../../support/calling/load.js';
 import { makeServerTls } from '../../support/certificates/server-tls.js';
 import { setScene } from '../../support/fault-fixture.js';
+import { someOf } from '../../support/long.js';
 import { makeUnlimitedKey, type ServiceProcess } from '../../support/servers/installation.js';
 import { until } from '../../support/until.js';
 import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../../support/wait-for-idle.js';
@@ -68,7 +69,7 @@ const POINTS: [what: string, when: Break, matching: Matching, times: number][] =
   ['an attempt is recorded', UNKNOWN, statement('record_webhook_attempts'), 1],
 ];
 
-for (const [what, when, matching, times] of POINTS) {
+for (const [what, when, matching, times] of someOf(POINTS, 2)) {
   t.test(`the next worker delivers the event of one killed while ${what}, ${when}`, async (t) => {
     const id = await submit(apiKey);
     const held = proxy.holdNext(when, matching);

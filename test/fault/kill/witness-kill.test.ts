@@ -1,6 +1,7 @@
 import t from 'tap';
 import { verifyCosignature } from '../../../src/proof/log/cosignature.js';
 import { parseSignatureLines, parseVerifierKey } from '../../../src/proof/log/note.js';
+import { isLong } from '../../support/long.js';
 import {
   startWitnessProcess,
   type WitnessProcess,
@@ -9,7 +10,7 @@ import {
 import { until } from '../../support/until.js';
 import { growLog, type History } from '../../support/witnesses/grown-log.js';
 
-const ROUNDS = 12;
+const ROUNDS = isLong ? 12 : 4;
 const MAX_SIZE = 2_000;
 
 type Cosigned = { history: number; size: number; answer: string };

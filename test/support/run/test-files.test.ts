@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import t from 'tap';
 import { findImports } from './imports.js';
-import { findNamedTests, needsServers } from './test-files.js';
+import { findNamedTests, hasLongCases, needsServers } from './test-files.js';
 
 t.test('a test is named by its source or its compiled file', async (t) => {
   const root = t.testdir({
@@ -42,4 +42,9 @@ t.test('only a test that imports the shared servers needs them', async (t) => {
   t.ok(needsServers(imports.get('a.test.js')!));
   t.ok(needsServers(imports.get('b.test.js')!));
   t.notOk(needsServers(imports.get('c.test.js')!));
+});
+
+t.test('a test has long cases if it imports what leaves them out of other runs', async (t) => {
+  t.ok(hasLongCases(new Set(['dist/test/a.test.js', 'dist/test/support/long.js'])));
+  t.notOk(hasLongCases(new Set(['dist/test/a.test.js', 'dist/test/support/until.js'])));
 });

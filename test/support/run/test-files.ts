@@ -31,6 +31,11 @@ export function needsServers(imports: ReadonlySet<string>): boolean {
   return [...imports].some((path) => path.endsWith('servers/shared-servers.js'));
 }
 
+/** Whether a test with these imports has cases that only a long run makes. */
+export function hasLongCases(imports: ReadonlySet<string>): boolean {
+  return [...imports].some((path) => path.endsWith('support/long.js'));
+}
+
 function compiledPath(root: string, name: string): string {
   const path = relative(root, resolve(root, name));
   return path.replace(/^test\b/, join('dist', 'test')).replace(/\.ts$/, '.js');
