@@ -14,10 +14,10 @@ import {
   RetryInfoSchema,
 } from '../../../../gen/google/rpc/error_details_pb.js';
 import { errorRules } from '../../../protocol/error-rules.js';
-import type { Call } from '../../core/call.js';
 import { ApiError, deadlineExceeded, internalError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import { invalidRequest } from '../../json/problems.js';
+import type { RequestRecord } from '../socket/requests.js';
 
 /** The header of request ids. */
 const ID = 'x-request-id';
@@ -121,9 +121,13 @@ function cutText(text: string, maxCharacters: number): string {
  * Maps the failure of a call to the error for its caller. An ApiError stays; if the caller has disconnected or the
  * deadline has passed it is `service.deadline_exceeded`; anything else is logged and becomes `service.internal`.
  */
-export function asApiError(log: Logger, error: unknown, call: Call): ApiError {
+export function asApiError(
+  log: Logger,
+  error: unknown,
+  { call, requestId }: Pick<RequestRecord, 'call' | 'requestId'>,
+): ApiError {
   if (error instanceof ApiError) return error;
-  if (call.signal().aborted) return deadlineExceeded(error);
-  log.error({ err: error, request_id: call.requestId, rpc: call.method.name }, 'a call failed');
-  return internalError(call.requestId, error);
+  if (call?.signal().aborted) return deadlineExceeded(error);
+  log.error({ err: error, request_id: requestId, rpc: call?.method.name }, 'a call failed');
+  return internalError(requestId, error);
 }

@@ -9,10 +9,9 @@ import {
 } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { ApiError, internalError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import type { RequestRecord } from '../socket/requests.js';
-import { toConnectError } from './errors.js';
+import { asApiError, toConnectError } from './errors.js';
 
 /** What Connect's library needs of the server. */
 export type LibraryDeps = {
@@ -61,11 +60,9 @@ function explainErrors(log: Logger): Interceptor {
 
 /** The error for the caller, recorded. The request id is in the headers already. */
 export function asConnectError(log: Logger, record: RequestRecord, thrown: unknown): unknown {
-  if (thrown instanceof ConnectError || record.res.destroyed) return thrown;
-  if (!(thrown instanceof ApiError)) {
-    log.error({ err: thrown, request_id: record.requestId }, 'a call failed');
-  }
-  const error = thrown instanceof ApiError ? thrown : internalError(record.requestId, thrown);
+  if (record.res.destroyed) return thrown;
+  if (thrown instanceof ConnectError && !record.call?.signal().aborted) return thrown;
+  const error = asApiError(log, thrown, record);
   record.error = error.code;
   const connectError = toConnectError(error, record.requestId);
   connectError.metadata.delete('x-request-id');

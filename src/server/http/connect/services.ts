@@ -110,11 +110,12 @@ async function get(
   { interceptors, holdResponse }: UnaryDeps,
   { method, check }: Rpc,
   message: Message,
-  { values, responseHeader }: HandlerContext,
+  { values, responseHeader, signal }: HandlerContext,
 ): Promise<Message> {
   const record = recordOf({ contextValues: values });
-  const { call } = record;
-  if (call === undefined) throw new Error(`${method.name} was called without being admitted`);
+  if (record.call === undefined) throw new Error(`${method.name} was called without being admitted`);
+  const call = { ...record.call, signal: () => signal };
+  record.call = call;
   check(message);
   const response = messageOf(await interceptors.invoke(call, message));
   for (const [name, value] of call.responseHeaders) responseHeader.set(name, value);

@@ -149,8 +149,7 @@ function asConnectError(log: Logger, record: RequestRecord, thrown: unknown): Co
     record.error = ErrorCode.REQUEST_INVALID;
     return thrown;
   }
-  const { call, requestId } = record;
-  const error = call === undefined ? (thrown as ApiError) : asApiError(log, thrown, call);
+  const error = asApiError(log, thrown, record);
   record.error = error.code;
-  return toConnectError(error, requestId);
+  return toConnectError(error, record.requestId);
 }
