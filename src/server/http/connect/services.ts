@@ -33,6 +33,7 @@ export function registerServices(app: FastifyInstance, deps: ServicesDeps): void
   const rpcs = new Map(
     unaryMethods(services).map((method) => [pathOf(method), compileRpc(method, maxBodyBytes, jsonOptions)]),
   );
+  for (const rpc of rpcs.values()) assertCountless(rpc);
   app.register(async (scope) => {
     scope.addHook('onRequest', (request, reply, next) => {
       const rpc = rpcs.get(request.routeOptions.url ?? '') as Rpc;
@@ -56,6 +57,13 @@ export function registerServices(app: FastifyInstance, deps: ServicesDeps): void
       jsonOptions,
     });
   });
+}
+
+/** Throws if an RPC that may be called by GET takes values that have to be counted: the library counts none. */
+function assertCountless({ method, httpMethods, checkValues }: Rpc): void {
+  if (httpMethods.includes('GET') && checkValues !== undefined) {
+    throw new Error(`${method.parent.typeName}.${method.name} has no side effects, but takes a Struct`);
+  }
 }
 
 function pathOf({ parent, name }: Pick<DescMethodUnary, 'parent' | 'name'>): string {
