@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { untilAborted } from '../../core/until-aborted.js';
 import { connectPool, type Pool } from './connect.js';
@@ -31,6 +32,13 @@ const PATIENCE_MS = 2_500;
 const LOOK_MS = 500;
 const STATEMENT_TIMEOUT_MS = 5_000;
 
+/** Aborted when the standby goes away; each write that is open listens to it. */
+function newAway(): AbortController {
+  const away = new AbortController();
+  setMaxListeners(0, away.signal);
+  return away;
+}
+
 /**
  * Asks every second with a commit of its own. One that hangs is left alone until the standby answers: to cancel it would
  * show what is not replicated. On a server without a synchronous standby it writes nothing.
@@ -45,13 +53,13 @@ export function watchStandby({ url, onChange }: Options): StandbyWatch {
     isPatient: true,
   });
   const stopping = new AbortController();
-  let away = new AbortController();
+  let away = newAway();
   let reason: string | undefined;
   const change = (now: string | undefined) => {
     if (reason === now) return;
     reason = now;
     onChange(now);
-    if (now === undefined) away = new AbortController();
+    if (now === undefined) away = newAway();
     else away.abort(standbyAway());
   };
   const assertAnswers = () => {
