@@ -27,7 +27,6 @@ export const OTHER_ERRORS: Readonly<Record<string, (t: Test, app: App) => Promis
     byRest(
       await app.rest('/v1/attestations', { method: 'PUT' }),
       await app.rest('/openapi.json', { method: 'PUT' }),
-      await app.rest('/attestation.v1.BatchService/GetBatch', { method: 'PUT' }),
     ),
   'request.timeout': async (t) => {
     const { port } = await startApiServer(t, { limits: { headersTimeoutMs: 100, requestTimeoutMs: 100 } });
