@@ -1,7 +1,6 @@
 import t from 'tap';
 import { verifyCosignature } from '../../../src/proof/log/cosignature.js';
 import { parseSignatureLines, parseVerifierKey } from '../../../src/proof/log/note.js';
-import { isLong } from '../../support/long.js';
 import {
   startWitnessProcess,
   type WitnessProcess,
@@ -10,7 +9,7 @@ import {
 import { until } from '../../support/until.js';
 import { growLog, type History } from '../../support/witnesses/grown-log.js';
 
-const ROUNDS = isLong ? 12 : 4;
+const ROUNDS = 12;
 const MAX_SIZE = 2_000;
 
 type Cosigned = { history: number; size: number; answer: string };
