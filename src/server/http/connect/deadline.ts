@@ -6,7 +6,7 @@ import type { RequestRecord } from '../socket/requests.js';
 import { unreadable } from './errors.js';
 
 /** Maximum of a Node timer, 24 days; a longer one fires at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * The milliseconds that the caller gives a call, from its start. Undefined if the headers set no deadline, or one that is

@@ -8,8 +8,9 @@ import { ApiError } from '../../core/errors.js';
 import { closeSignal, newCall } from '../call/new-call.js';
 import { type ServiceEntry, unaryMethods } from '../services.js';
 import type { Limits } from '../socket/limits.js';
-import type { RequestRecord } from '../socket/requests.js';
+import type { NodeRequest, RequestRecord } from '../socket/requests.js';
 import { setHeaders } from '../socket/write-response.js';
+import { MAX_TIMER_MS } from './deadline.js';
 import { type LibraryDeps, recordOf, registerLibrary } from './library.js';
 import type { JsonOptions } from './messages.js';
 import { refuseMethod } from './refusal.js';
@@ -84,8 +85,7 @@ async function admit(deps: ServicesDeps, rpc: Rpc, record: RequestRecord): Promi
   }
   record.protocol = 'connect';
   record.call = newCall(rpc, record, closeSignal(res));
-  // The library responds when a deadline has passed: it would not know of a response by another.
-  req.headers['connect-timeout-ms'] ??= String(limits.responseTimeoutMs);
+  setDeadline(req, limits);
   try {
     const admitted = interceptors.admit(record.call);
     if (admitted instanceof ApiError) throw admitted;
@@ -95,6 +95,17 @@ async function admit(deps: ServicesDeps, rpc: Rpc, record: RequestRecord): Promi
   } catch (error) {
     refuse(deps, record, error);
     return false;
+  }
+}
+
+/**
+ * Gives a request without a deadline, or with one that is longer than any timer, that of the server: the library responds
+ * when it has passed, and would not know of a response by another.
+ */
+function setDeadline({ headers }: NodeRequest, { responseTimeoutMs }: Limits): void {
+  const given = headers['connect-timeout-ms'];
+  if (given === undefined || Number(given) > MAX_TIMER_MS) {
+    headers['connect-timeout-ms'] = String(responseTimeoutMs);
   }
 }
 
