@@ -5,6 +5,7 @@ import { compressionGzip } from '@connectrpc/connect-node';
 import type { FastifyInstance } from 'fastify';
 import { messageOf } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
+import { untilAborted } from '../../core/until-aborted.js';
 import { closeSignal, newCall } from '../call/new-call.js';
 import { type ServiceEntry, unaryMethods } from '../services.js';
 import type { Limits } from '../socket/limits.js';
@@ -136,7 +137,8 @@ async function get(
   const call = { ...record.call, signal: () => signal };
   record.call = call;
   check(message);
-  const response = messageOf(await interceptors.invoke(call, message));
+  // The library only aborts the signal: a handler that does not look at it would keep the caller waiting.
+  const response = messageOf(await untilAborted(interceptors.invoke(call, message), signal));
   for (const [name, value] of call.responseHeaders) responseHeader.set(name, value);
   // A private cache may keep it and revalidates it before each use.
   responseHeader.set('cache-control', 'private, no-cache');
