@@ -15,7 +15,7 @@ const MAX_HEADERS = 1000;
 const CLOSE = { connection: 'close' };
 
 /** Whether a request target in origin form is one of REST. */
-function isRest(target: string): boolean {
+export function isRest(target: string): boolean {
   return target.startsWith(REST_PREFIX);
 }
 

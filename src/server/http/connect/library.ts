@@ -17,8 +17,6 @@ import { asApiError, toConnectError } from './errors.js';
 export type LibraryDeps = {
   getRecord: (request: FastifyRequest) => RequestRecord;
   log: Logger;
-  /** Aborted when the server begins to close: ends streams that would not end by themselves. */
-  closing: AbortSignal;
 };
 
 const RECORD = createContextKey<RequestRecord | undefined>(undefined);
@@ -31,7 +29,7 @@ export function recordOf({ contextValues }: { contextValues: HandlerContext['val
 /** Serves services by Connect's library, on Connect, gRPC and gRPC-Web. */
 export async function registerLibrary(
   scope: FastifyInstance,
-  { getRecord, log, closing }: LibraryDeps,
+  { getRecord, log }: LibraryDeps,
   routes: (router: ConnectRouter) => void,
   options: ConnectRouterOptions,
 ): Promise<void> {
@@ -39,7 +37,6 @@ export async function registerLibrary(
     ...options,
     routes,
     interceptors: [...(options.interceptors ?? []), explainErrors(log)],
-    shutdownSignal: closing,
     contextValues: (request) => {
       const record = getRecord(request);
       record.res.setHeader('x-request-id', record.requestId);

@@ -142,7 +142,8 @@ async function get(
   for (const [name, value] of call.responseHeaders) responseHeader.set(name, value);
   // A private cache may keep it and revalidates it before each use.
   responseHeader.set('cache-control', 'private, no-cache');
-  responseHeader.append('vary', 'accept-encoding');
+  const vary = record.res.getHeader('vary');
+  responseHeader.set('vary', vary === undefined ? 'accept-encoding' : `${vary}, accept-encoding`);
   holdResponse(record, toBinary(method.output, response).length);
   return response;
 }

@@ -15,6 +15,8 @@ type PublicServicesDeps = LibraryDeps & {
   /** Adds the services that anyone may call: health, reflection. */
   publicServices: (router: ConnectRouter) => void;
   limits: Limits;
+  /** Aborted when the server begins to close: ends streams that would not end by themselves. */
+  closing: AbortSignal;
   /** Counts the bytes of responses until they are sent. */
   holdResponse: HoldResponse;
 };
@@ -48,6 +50,7 @@ export function registerPublicServices(app: FastifyInstance, deps: PublicService
     });
     await registerLibrary(scope, deps, deps.publicServices, {
       readMaxBytes: limits.maxPublicBytes,
+      shutdownSignal: deps.closing,
       // Decompressing costs more than a stranger's message.
       acceptCompression: [],
       interceptors: [boundStreams(deps, output)],

@@ -5,6 +5,7 @@ import { ApiError, internalError } from '../../core/errors.js';
 import { invalidRequest } from '../../json/problems.js';
 import type { Admit, Interceptors } from '../call/interceptors.js';
 import { closeSignal, newCall } from '../call/new-call.js';
+import { isRest } from '../request-target.js';
 import type { ServiceEntry } from '../services.js';
 import { ClientGone, type HoldBytes, type Holder, type HoldResponse } from '../socket/bodies.js';
 import { createSendQueue } from '../socket/end-of-tick.js';
@@ -153,8 +154,10 @@ function unmatchedResponse(
   routes: readonly Route[],
   { req: { method, url }, requestId }: Exchange,
 ): HttpResponse | ApiError {
-  const path = decodePath(splitTarget(url ?? '')[0]);
-  if (path === undefined) return invalidRequest([{ path: '', message: NOT_ENCODED }]);
+  const [sent] = splitTarget(url ?? '');
+  const path = decodePath(sent);
+  if (path === undefined && isRest(sent)) return invalidRequest([{ path: '', message: NOT_ENCODED }]);
+  if (path === undefined) return noRoute(routes, sent);
   const allow = allowedMethods(routes, path).join(', ');
   if (allow === '') return noRoute(routes, path);
   if (method !== 'OPTIONS') {
