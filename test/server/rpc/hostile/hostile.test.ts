@@ -76,7 +76,8 @@ for (const route of routes) {
 }
 
 t.test('a body of more than 1 MiB is rejected on every route, announced or not', async (t) => {
-  for (const { binding } of routes) {
+  // A batch may have more: batch-create-hostile.test.ts.
+  for (const { binding } of routes.filter(({ binding }) => !binding.template.source.endsWith(':batch'))) {
     const path = `/${binding.template.segments.map((s) => (s.kind === 'literal' ? s.text : 'x')).join('/')}`;
     const takesBody = binding.body !== '';
     for (const isAnnounced of [true, false]) {
