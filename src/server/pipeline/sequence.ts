@@ -58,8 +58,17 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
     const queuedMs = deps.clock();
     const deadline = arrivedMs + deps.patienceMs;
     const bytes = row.metadata.length + (row.metadataErrors?.length ?? 0) + ROW_OVERHEAD_BYTES;
-    const { promise, ...outcome } = newOutcome<SequencedRow>(deadline - queuedMs);
-    queue.push({ row, bytes, queuedMs, deadline, again: false, ...outcome });
+    const { promise, ...outcome } = newOutcome<SequencedRow>(deadline - queuedMs, () => waiting.overdue());
+    const waiting: QueuedRow = {
+      row,
+      bytes,
+      queuedMs,
+      deadline,
+      again: false,
+      overdue: notConfirmed,
+      ...outcome,
+    };
+    queue.push(waiting);
     calls.schedule();
     return promise;
   };
@@ -75,8 +84,8 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
 /** How long a call may take after the patience of a row has ended. */
 const LAST_CALL_MS = 500;
 
-/** The outcome of a row. It is rejected after `patienceMs` and the last call, whether that has returned or not. */
-function newOutcome<T>(patienceMs: number) {
+/** The outcome of a row. It is `overdue` after `patienceMs` and the last call, whether that has returned or not. */
+function newOutcome<T>(patienceMs: number, overdue: () => Error) {
   let isOver = false;
   const settled = { resolve: (_: T): void => {}, reject: (_: Error): void => {} };
   const promise = new Promise<T>((resolve, reject) => Object.assign(settled, { resolve, reject }));
@@ -88,7 +97,7 @@ function newOutcome<T>(patienceMs: number) {
     end();
     settled.reject(error);
   };
-  const timer = setTimeout(() => reject(notConfirmed()), patienceMs + LAST_CALL_MS);
+  const timer = setTimeout(() => reject(overdue()), patienceMs + LAST_CALL_MS);
   const resolve = (value: T) => {
     end();
     settled.resolve(value);

@@ -56,6 +56,8 @@ export type QueuedRow = {
   queuedMs: number;
   deadline: number;
   again: boolean;
+  /** The error at its deadline, by what the last call said of it. */
+  overdue: () => ApiError;
   resolve: (row: SequencedRow) => void;
   reject: (error: Error) => void;
   /** Whether it has its outcome. */
@@ -159,8 +161,9 @@ async function storeFailed(
 }
 
 function retryRow(deps: SequencerDeps, waiting: QueuedRow, later: Delay, cause: unknown): void {
+  waiting.overdue = () => notConfirmed(cause);
   if (deps.clock() >= waiting.deadline) {
-    waiting.reject(notConfirmed(cause));
+    waiting.reject(waiting.overdue());
     return;
   }
   waiting.again = true;
@@ -184,10 +187,10 @@ function resolveRow(
     waiting.reject(new Error('append_submissions returned fewer rows than it was given'));
   } else if (result.outcome !== SubmissionOutcome.BUSY) {
     waiting.resolve(result);
-  } else if (deps.clock() < waiting.deadline) {
-    later(waiting, BUSY_RETRY_MS);
   } else {
-    waiting.reject(idempotencyInProgress());
+    waiting.overdue = idempotencyInProgress;
+    if (deps.clock() < waiting.deadline) later(waiting, BUSY_RETRY_MS);
+    else waiting.reject(waiting.overdue());
   }
 }
 

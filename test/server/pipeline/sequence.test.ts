@@ -68,6 +68,25 @@ t.test('a request waits for a concurrent duplicate and returns its submission', 
   await finish(t, scene);
 });
 
+t.test(
+  'a duplicate that was last seen in progress is that at its deadline, whatever a call does then',
+  async (t) => {
+    let calls = 0;
+    const assertWritable = async () => {
+      if (++calls > 1) await new Promise(() => {});
+    };
+    const scene = await openSequencer(t, {
+      patienceMs: 300,
+      guard: { ...SEQUENCER_OPTIONS.guard, assertWritable },
+    });
+    const holder = await scene.hold(
+      (sql) => sql`SELECT pg_advisory_lock(hashtextextended(${'key_test slow'}, 0))`,
+    );
+    t.same(outcomes(await scene.accept(scene.makeRows(1, keyed('slow')))), ['IDEMPOTENCY_IN_PROGRESS']);
+    await holder.release();
+  },
+);
+
 /** Lets a key expire: what it is answered with from now on may be another submission. */
 async function expire(scene: SequencerScene, key: string): Promise<void> {
   await scene.pool`UPDATE idempotency_key SET created_at = created_at - interval '2 days' WHERE key = ${key}`;
