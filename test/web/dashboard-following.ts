@@ -51,7 +51,7 @@ export function testFollowing(t: Test, { app, key, signedIn, submit }: Dashboard
       receiver.behave(answering(204));
       await page.getByRole('button', { name: 'Redeliver', exact: true }).click();
       await page.getByRole('dialog').getByText('204', { exact: true }).waitFor();
-      await page.getByRole('button', { name: 'Close' }).click();
+      await page.getByRole('button', { name: 'Close', exact: true }).click();
       const id = await submit({ purl: 'pkg:npm/followed@1.0.0' });
       await app.drain();
       await page.getByText('attestation.witnessed').first().waitFor();
@@ -80,7 +80,7 @@ export function testFollowing(t: Test, { app, key, signedIn, submit }: Dashboard
       await page.getByLabel('bucket', { exact: true }).fill('no-such-bucket');
       await assertGood(t, page, 'add-export');
       await page.getByRole('button', { name: 'Cancel' }).click();
-      await page.getByRole('button', { name: 'Stop' }).click();
+      await page.getByRole('button', { name: 'Stop', exact: true }).click();
       await page.getByRole('button', { name: 'Stop it' }).click();
       await page.getByText('stopped', { exact: true }).waitFor();
       await page.goto(`${app.baseUrl}/dashboard/submissions/${id}`);

@@ -136,12 +136,16 @@ t.test('the operator sets public look-up and makes a sign-in link', async (t) =>
   t.equal((await app.rest(`/verify/bundle/${id}`)).status, 404);
   await signedIn(t, '/project', async ({ page }) => {
     await page.getByText('As the service is set').waitFor();
-    t.equal(await page.getByRole('button', { name: 'Save' }).count(), 0, 'its own sessions only read them');
+    t.equal(
+      await page.getByRole('button', { name: 'Save', exact: true }).count(),
+      0,
+      'its own sessions only read them',
+    );
     await assertGood(t, page, 'own-project');
   });
   await asOperator(t, '/project', async ({ page }) => {
     await page.getByLabel('Public look-up').selectOption('On: those who have a file find its proofs');
-    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByText('Saved.').waitFor();
     await assertGood(t, page, 'project');
     await page.getByRole('button', { name: 'Make a sign-in link' }).click();
