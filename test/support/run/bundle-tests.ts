@@ -27,7 +27,7 @@ export async function bundleTests(root: string, files: readonly string[], times:
   const out = join(root, 'dist/tests');
   const processes = groupTests(
     files.map((file) => relative(tests, join(root, file))),
-    (path) => times[sourceIn(path)] ?? Number.POSITIVE_INFINITY,
+    (path) => times[sourceIn(path)],
   );
   const urls = ownUrls((path) => JSON.stringify(pathToFileURL(path).href));
   rmSync(out, { recursive: true, force: true });
