@@ -2,7 +2,7 @@ import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { membersIn, type QuorumConfig } from '../../config/witnesses/witness-policy.js';
 import { LOG_WITNESS_NAME } from '../../proof/bundle/bundle.js';
 import { ENVIRONMENTS } from '../../protocol/environment.js';
-import type { ConfiguredWitness } from '../pipeline/pipeline.js';
+import type { ConfiguredWitness } from '../pipeline/witnesses/witness-stage.js';
 import type { Pool } from '../store/database/connect.js';
 import { listLogs } from '../store/log/logs.js';
 import { ensurePolicy, type Quorum } from '../store/witnesses/policies.js';

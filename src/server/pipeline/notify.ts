@@ -10,14 +10,14 @@ import { markTransition } from '../store/exports/export-changes.js';
 import { lockUnnotified, notifyTransition } from '../store/webhooks/webhook-ranges.js';
 import { markAllChanges } from './exports/mark-changes.js';
 import { jobSubject, shipJob, webhookJob } from './jobs/job.js';
-import type { LogPipeline } from './pipeline.js';
+import type { LogStages } from './log-stages.js';
 import { eventTypeOf } from './webhooks/event.js';
 
 /**
  * Enqueues the events of a batch's transitions for the subscriptions of its projects, and makes their exports due. Marks
  * what has changed first: marked after the batch was claimed, its evidence would ship it a second time.
  */
-export async function notify(pipeline: LogPipeline, batchId: string): Promise<Outcome> {
+export async function notify(pipeline: Pick<LogStages, 'pool' | 'send'>, batchId: string): Promise<Outcome> {
   const changed = await markAllChanges(pipeline.pool);
   const jobs = await pipeline.pool.begin(async (tx) => {
     const due: Job[] = [...changed];

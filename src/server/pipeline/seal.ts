@@ -15,9 +15,8 @@ import { readGrowth } from '../store/log/leaves.js';
 import { getLog, type Log, LogLock } from '../store/log/logs.js';
 import { extendLog } from './extend-log.js';
 import { settleJob, witnessJob } from './jobs/job.js';
-import type { LogPipeline } from './pipeline.js';
+import type { LogStages } from './log-stages.js';
 import { checkRegister, compareWithRegister, registerEntry } from './register/register.js';
-import { LAST_BACKOFF_MS } from './witnesses/backoff.js';
 
 const ANOTHER_SEALER_MS = 200;
 const REGISTER_MISSING_MS = 5_000;
@@ -29,7 +28,7 @@ const HASHING_MS_PER_LEAF = 0.02;
 const REGISTER_TRIES = 5;
 
 /** Seals at most one batch of a log per call, no sooner than the batch interval after the last. */
-export async function seal(pipeline: LogPipeline, logId: number): Promise<Outcome> {
+export async function seal(pipeline: LogStages, logId: number): Promise<Outcome> {
   const log = await getLog(pipeline.pool, logId);
   if (log.frozenAt !== null)
     return { type: 'giveUp', reason: `log ${log.origin} is frozen: ${log.frozenReason}` };
@@ -42,14 +41,14 @@ export async function seal(pipeline: LogPipeline, logId: number): Promise<Outcom
 }
 
 /** Nothing is stored without a signature: a batch waits until the log's key can sign. */
-function retryIfUnsigned(pipeline: LogPipeline, { origin }: Log, error: unknown): Outcome {
+function retryIfUnsigned(pipeline: LogStages, { origin }: Log, error: unknown): Outcome {
   if (!(error instanceof SigningError)) throw error;
   pipeline.log.error({ origin, reason: error.message }, "nothing is sealed without the log's key");
   return retryAfter(KEY_MISSING_MS);
 }
 
 /** Compares the log with the register once more, outside of the transaction, and freezes it if they contradict each other. */
-async function reportInconsistent(pipeline: LogPipeline, log: Log): Promise<Outcome> {
+async function reportInconsistent(pipeline: LogStages, log: Log): Promise<Outcome> {
   const comparison = await checkRegister(pipeline, log);
   if (comparison.state === 'fork') return { type: 'giveUp', reason: comparison.reason };
   if (comparison.state !== 'missing') return retryAfter(ANOTHER_SEALER_MS);
@@ -63,7 +62,7 @@ async function reportInconsistent(pipeline: LogPipeline, log: Log): Promise<Outc
  * that this transaction runs on agrees with the register. If it lacks batches that were published, as a promoted standby
  * may, the published size is sealed again: its leaves give the published root.
  */
-async function sealNext(pipeline: LogPipeline, tx: Sql, log: Log): Promise<Outcome | 'inconsistent'> {
+async function sealNext(pipeline: LogStages, tx: Sql, log: Log): Promise<Outcome | 'inconsistent'> {
   const { batchMaxLeaves } = pipeline.settings;
   const idleMs = Math.ceil(SEALER_IDLE_MS + batchMaxLeaves * HASHING_MS_PER_LEAF);
   const [lock] = await tx<{ held: boolean }[]>`
@@ -102,7 +101,7 @@ async function sealNext(pipeline: LogPipeline, tx: Sql, log: Log): Promise<Outco
 }
 
 function warnOfLostBatches(
-  pipeline: LogPipeline,
+  pipeline: LogStages,
   { origin }: Log,
   { publishedSize, firstIndex, logSize }: Record<'publishedSize' | 'firstIndex' | 'logSize', number>,
 ): void {
@@ -113,14 +112,14 @@ function warnOfLostBatches(
 }
 
 /** Milliseconds until the batch interval ends, by the database's clock, which may step back. */
-function msUntilDue({ settings }: LogPipeline, ageMs: number | null): number {
+function msUntilDue({ settings }: LogStages, ageMs: number | null): number {
   return ageMs === null || ageMs < 0 ? 0 : settings.batchIntervalMs - ageMs;
 }
 
 /** Writes the newest batch's root to the register, publishes every batch up to it and triggers the witnesses. */
-async function publish(pipeline: LogPipeline, log: Log): Promise<void> {
+async function publish(pipeline: LogStages, log: Log): Promise<void> {
   const newest = await registerNewest(pipeline, log);
-  if (newest === undefined || !(await publishBatches(pipeline.pool, newest, LAST_BACKOFF_MS))) return;
+  if (newest === undefined || !(await publishBatches(pipeline.pool, newest))) return;
   for (const { witness, environments } of pipeline.witnesses) {
     if (environments.includes(log.environment)) pipeline.send(witnessJob(log.id, witness.name));
   }
@@ -135,7 +134,7 @@ async function publish(pipeline: LogPipeline, log: Log): Promise<void> {
  *
  * @returns the batch once the register holds it
  */
-async function registerNewest({ pool, register }: LogPipeline, log: Log): Promise<BatchRow | undefined> {
+async function registerNewest({ pool, register }: LogStages, log: Log): Promise<BatchRow | undefined> {
   for (let tries = 0; tries < REGISTER_TRIES; tries++) {
     const comparison = await compareWithRegister(pool, register, log);
     if (comparison.state !== 'consistent') return undefined;

@@ -8,12 +8,12 @@
 import { DONE, type Outcome } from '../queue/outcome.js';
 import { settleOverdue, settleWitnessed, type Transition } from '../store/log/settle.js';
 import { notifyJob } from './jobs/job.js';
-import type { LogPipeline } from './pipeline.js';
+import type { LogStages } from './log-stages.js';
 
 const BATCHES_PER_STATEMENT = 1_000;
 
 /** Settles every batch of a log that is due. */
-export async function settle(pipeline: LogPipeline, logId: number): Promise<Outcome> {
+export async function settle(pipeline: Pick<LogStages, 'pool' | 'send'>, logId: number): Promise<Outcome> {
   for (const step of [settleWitnessed, settleOverdue]) {
     let moved: Transition[];
     do {

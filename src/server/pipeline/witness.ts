@@ -21,15 +21,15 @@ import { listWitnessStates, recordEvidence, type WitnessState } from '../store/w
 import type { WitnessAnswer, WitnessedCheckpoint } from '../witness/witness.js';
 import { settleJob } from './jobs/job.js';
 import { keepRenewing, LEASE_MS } from './lease.js';
-import type { ConfiguredWitness, LogPipeline } from './pipeline.js';
 import { proveConsistency } from './prove-consistency.js';
 import { judgeFailure } from './witnesses/alarm.js';
 import { backoffMs } from './witnesses/backoff.js';
 import { callWitness } from './witnesses/call-witness.js';
 import { pollRequests } from './witnesses/poll.js';
+import type { ConfiguredWitness, WitnessStage } from './witnesses/witness-stage.js';
 
 /** Asks one witness to vouch for the newest published checkpoint, unless it already has or is not due. */
-export async function witness(pipeline: LogPipeline, logId: number, name: string): Promise<Outcome> {
+export async function witness(pipeline: WitnessStage, logId: number, name: string): Promise<Outcome> {
   const configured = pipeline.witnesses.find((candidate) => candidate.witness.name === name);
   if (configured === undefined) return { type: 'giveUp', reason: `this worker has no witness named ${name}` };
   await pollRequests(pipeline, configured, logId);
@@ -40,7 +40,7 @@ export async function witness(pipeline: LogPipeline, logId: number, name: string
 
 /** Asks for the newest checkpoint, unless the witness covers it, has a request for it, or is not due. */
 async function askIfDue(
-  pipeline: LogPipeline,
+  pipeline: WitnessStage,
   configured: ConfiguredWitness,
   logId: number,
 ): Promise<Outcome> {
@@ -65,7 +65,7 @@ async function askIfDue(
 }
 
 async function findState(
-  pipeline: LogPipeline,
+  pipeline: WitnessStage,
   logId: number,
   name: string,
 ): Promise<WitnessState | undefined> {
@@ -78,7 +78,7 @@ async function findState(
  * @returns false if the worker shut down before the outcome was known
  */
 async function ask(
-  pipeline: LogPipeline,
+  pipeline: WitnessStage,
   configured: ConfiguredWitness,
   log: Log,
   attempt: number,
@@ -113,12 +113,12 @@ async function ask(
 }
 
 /** Witnesses of one kind often fail for one reason, such as our own network, so they recover together. */
-function namesOfKind({ witnesses }: LogPipeline, kind: number): string[] {
+function namesOfKind({ witnesses }: WitnessStage, kind: number): string[] {
   return witnesses.filter((other) => other.kind === kind).map((other) => other.witness.name);
 }
 
 async function checkpointToAsk(
-  { pool }: LogPipeline,
+  { pool }: WitnessStage,
   { id: logId, origin }: Log,
   { treeSize, rootHash, note }: BatchRow,
   { coversTreeSize }: WitnessState,
@@ -134,14 +134,14 @@ async function checkpointToAsk(
   };
 }
 
-async function getNewestPublishedBatch(pipeline: LogPipeline, log: Log): Promise<BatchRow> {
+async function getNewestPublishedBatch(pipeline: WitnessStage, log: Log): Promise<BatchRow> {
   const batch = await findNewestPublishedBatch(pipeline.pool, log.id);
   if (batch === undefined) throw new Error(`log ${log.origin} has no published batch`);
   return batch;
 }
 
 async function recordFailure(
-  pipeline: LogPipeline,
+  pipeline: WitnessStage,
   log: Log,
   name: string,
   attempt: number,

@@ -2,6 +2,7 @@
 import { ApiError, idempotencyInProgress, unavailable } from '../core/errors.js';
 import type { Pool } from '../store/database/connect.js';
 import { errorCode, isDatabaseUnavailable, STANDBY_AWAY } from '../store/database/database-errors.js';
+import type { Leaf } from '../store/log/leaves.js';
 import {
   FROZEN_SQLSTATE,
   type NewSubmission,
@@ -9,9 +10,6 @@ import {
   SubmissionOutcome,
   sequenceSubmissions,
 } from '../store/submissions/sequence-submissions.js';
-
-/** A leaf at its index; its hash in lower-case hex. */
-export type Leaf = { logIndex: number; leafHash: string };
 
 /** Bounds of one call, of the calls in flight and of the queue. */
 type SequencerLimits = {

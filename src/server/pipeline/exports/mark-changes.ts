@@ -9,13 +9,10 @@ import { DONE, type Outcome } from '../../queue/outcome.js';
 import type { Pool } from '../../store/database/connect.js';
 import { markChanges } from '../../store/exports/export-changes.js';
 import { shipJob } from '../jobs/job.js';
-import type { LogPipeline } from '../pipeline.js';
+import type { LogStages } from '../log-stages.js';
 
 /** Marks the shipments that changes concern. */
-export async function markExportChanges({
-  pool,
-  send,
-}: Pick<LogPipeline, 'pool' | 'send'>): Promise<Outcome> {
+export async function markExportChanges({ pool, send }: Pick<LogStages, 'pool' | 'send'>): Promise<Outcome> {
   for (const job of await markAllChanges(pool)) send(job);
   return DONE;
 }

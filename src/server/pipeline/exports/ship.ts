@@ -19,12 +19,16 @@ import { storableText } from '../../store/storable-text.js';
 import { insertExportEvent } from '../../store/webhooks/export-events.js';
 import { webhookJob } from '../jobs/job.js';
 import { LEASE_MS } from '../lease.js';
-import type { Exports, Pipeline } from '../pipeline.js';
+import type { LogStages } from '../log-stages.js';
 import { tryTakeSlot } from '../project-slots.js';
+import type { Exports } from './export-stage.js';
 import { failingEvent } from './failing-event.js';
 import { exportRetryDelayMs } from './retry-delay.js';
 import { writeManifest } from './write-manifest.js';
 import { writeShipment } from './write-shipment.js';
+
+/** The dependencies of the stage. */
+type ShipStage = { exports: Exports; send: LogStages['send'] };
 
 /** A job ends after this long, so that the exports of a project take turns. */
 const SLICE_MS = 10_000;
@@ -36,11 +40,7 @@ const MAX_ERROR_LENGTH = 500;
 const INTERNAL_ERROR = 'the service could not make the object; it retries';
 
 /** Ships the due objects of one export for a limited time, one after the other. */
-export async function ship(
-  pipeline: Pick<Pipeline, 'exports' | 'send'>,
-  exportId: string,
-  projectId: string,
-): Promise<Outcome> {
+export async function ship(pipeline: ShipStage, exportId: string, projectId: string): Promise<Outcome> {
   const { exports } = pipeline;
   if (exports.stopping.aborted) return DONE;
   const release = tryTakeSlot(exports.slots, projectId);
@@ -53,10 +53,7 @@ export async function ship(
   }
 }
 
-async function shipLeased(
-  pipeline: Pick<Pipeline, 'exports' | 'send'>,
-  leased: LeasedExport,
-): Promise<Outcome> {
+async function shipLeased(pipeline: ShipStage, leased: LeasedExport): Promise<Outcome> {
   const { exports } = pipeline;
   const losing = new AbortController();
   exports.active.set(leased.id, { lease: leased.lease, losing, superseded: new Set() });
@@ -72,11 +69,7 @@ async function shipLeased(
 }
 
 /** Returns whether there is more to ship at once. After a failure there is not. */
-async function shipDue(
-  pipeline: Pick<Pipeline, 'exports' | 'send'>,
-  leased: LeasedExport,
-  signal: AbortSignal,
-): Promise<boolean> {
+async function shipDue(pipeline: ShipStage, leased: LeasedExport, signal: AbortSignal): Promise<boolean> {
   const { exports } = pipeline;
   const endMs = exports.monotonicMs() + SLICE_MS;
   for (let turn = leased.lease; exports.monotonicMs() < endMs; turn++) {
@@ -109,7 +102,7 @@ function write(
 }
 
 async function recordFailure(
-  { exports, send }: Pick<Pipeline, 'exports' | 'send'>,
+  { exports, send }: ShipStage,
   leased: LeasedExport,
   work: ExportWork,
   error: unknown,

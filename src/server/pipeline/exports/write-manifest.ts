@@ -11,7 +11,7 @@ import {
   recordManifest,
 } from '../../store/exports/export-manifests.js';
 import type { ManifestWork } from '../../store/exports/export-work.js';
-import type { Exports } from '../pipeline.js';
+import type { Exports } from './export-stage.js';
 import { batchFileName, manifestName } from './object-name.js';
 import { spoolBytes } from './spool.js';
 import { writeObject } from './write-object.js';

@@ -11,7 +11,7 @@ import { retryWhileUnavailable } from '../../store/database/database-errors.js';
 import { holdsLease, type LeasedExport } from '../../store/exports/export-leases.js';
 import type { ExportWork } from '../../store/exports/export-work.js';
 import { recordSuperseded } from '../../store/exports/shipments.js';
-import type { Exports } from '../pipeline.js';
+import type { Exports } from './export-stage.js';
 
 /** An object to write for a piece of work. */
 type Write = { object: ExportObject | StreamedObject; work: ExportWork; signal: AbortSignal };

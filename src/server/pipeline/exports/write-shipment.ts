@@ -2,7 +2,7 @@ import { ExportCompression } from '../../../../gen/attestation/v1/exports_pb.js'
 import type { LeasedExport } from '../../store/exports/export-leases.js';
 import type { ShipmentWork } from '../../store/exports/export-work.js';
 import { recordShipment } from '../../store/exports/shipments.js';
-import type { Exports } from '../pipeline.js';
+import type { Exports } from './export-stage.js';
 import { objectName } from './object-name.js';
 import { spool } from './spool.js';
 import { writeObject } from './write-object.js';

@@ -13,7 +13,7 @@ import { hasExportChanges } from '../../store/exports/export-changes.js';
 import { findDueExports, isExportDue } from '../../store/exports/export-leases.js';
 import { findDueWebhooks, isWebhookDue } from '../../store/webhooks/webhook-leases.js';
 import { findUnnotifiedBatches } from '../../store/webhooks/webhook-ranges.js';
-import type { LogPipeline, Pipeline } from '../pipeline.js';
+import type { Pipeline } from '../pipeline.js';
 import { runJob } from '../stages.js';
 import { toleratingOutage } from '../tolerate-outage.js';
 import {
@@ -31,12 +31,12 @@ import {
 const MAX_FOUND = 500;
 
 /** All due jobs, read from the tables, in the order of the stages. */
-export async function findDueJobs(pipeline: LogPipeline): Promise<Job[]> {
+export async function findDueJobs(pipeline: Pipeline): Promise<Job[]> {
   return (await Promise.all([findDueLogJobs(pipeline), findDueEventJobs(pipeline)])).flat();
 }
 
 /** The due jobs of events, deliveries and exports. */
-export async function findDueEventJobs({ pool }: LogPipeline): Promise<Job[]> {
+export async function findDueEventJobs({ pool }: Pick<Pipeline, 'pool'>): Promise<Job[]> {
   const [batches, webhooks, hasChanges, exports] = await Promise.all([
     findUnnotifiedBatches(pool, MAX_FOUND),
     findDueWebhooks(pool, MAX_FOUND),
@@ -52,7 +52,7 @@ export async function findDueEventJobs({ pool }: LogPipeline): Promise<Job[]> {
 }
 
 /** The due jobs of sealing, witnesses and settling. */
-export async function findDueLogJobs(pipeline: LogPipeline): Promise<Job[]> {
+export async function findDueLogJobs(pipeline: Pick<Pipeline, 'pool' | 'witnesses'>): Promise<Job[]> {
   const jobs: Job[] = [];
   const here = new Set(pipeline.witnesses.map(({ witness }) => witness.name));
   for (const { logId, seal, settle, witnesses } of await findDueWork(pipeline.pool)) {
@@ -64,7 +64,7 @@ export async function findDueLogJobs(pipeline: LogPipeline): Promise<Job[]> {
 }
 
 /** Whether a finished job is due again. Settling and events are left to the reconciler, which is soon enough. */
-export async function isDueAgain(pipeline: LogPipeline, job: Job): Promise<boolean> {
+export async function isDueAgain(pipeline: Pick<Pipeline, 'pool' | 'witnesses'>, job: Job): Promise<boolean> {
   const { pool } = pipeline;
   const { stage } = job;
   switch (stage.case) {

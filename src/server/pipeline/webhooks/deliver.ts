@@ -21,12 +21,12 @@ import {
   renewLease,
 } from '../../store/webhooks/webhook-leases.js';
 import { LEASE_MS } from '../lease.js';
-import type { Pipeline, Webhooks } from '../pipeline.js';
 import { attemptRecord } from './attempt.js';
 import { type ConcurrencyChange, type DeliveryDeps, runDeliveries } from './delivery-loop.js';
 import { eventText } from './event.js';
 import type { SendResult, WebhookRequest } from './send.js';
 import { findSecretBytes } from './sign.js';
+import type { Webhooks } from './webhook-stage.js';
 
 /** Visibility timeout of a claimed delivery: one attempt, and its record while the database is unavailable. */
 const VISIBLE_MS = 60_000;
@@ -42,7 +42,7 @@ const SLOW_MS = 1_000;
 const FAST_MS = 20;
 
 /** Sends the due deliveries of one subscription for a limited time. */
-export async function deliver({ webhooks }: Pick<Pipeline, 'webhooks'>, webhookId: string): Promise<Outcome> {
+export async function deliver({ webhooks }: { webhooks: Webhooks }, webhookId: string): Promise<Outcome> {
   if (webhooks.active.size >= webhooks.maxActive) return retryAfter(BUSY_MS);
   const webhook = await leaseWebhook(webhooks.pool, webhookId, LEASE_MS);
   if (webhook === undefined) return DONE;

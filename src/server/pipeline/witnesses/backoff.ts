@@ -1,9 +1,8 @@
 /** When a failed request to a witness is repeated; jitter subtracts up to a fifth. `random` is in [0, 1). */
 import { exponentialMs } from '../../../protocol/backoff.js';
+import { LAST_BACKOFF_MS } from '../../store/log/batches.js';
 
 const FIRST_BACKOFF_MS = 1_000;
-/** Maximum backoff of a failing witness while a batch within its deadline waits for it. */
-export const LAST_BACKOFF_MS = 30_000;
 const AFTER_DEADLINE_BACKOFF_MS = 60 * 60_000;
 /** Maximum backoff of a pending request. */
 const LAST_POLL_BACKOFF_MS = 10 * 60_000;

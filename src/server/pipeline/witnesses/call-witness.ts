@@ -1,7 +1,7 @@
 /** One call of a witness's client: bounded in time, and logged if it is slow. */
 import { untilAborted } from '../../core/until-aborted.js';
 import { WitnessRequestError } from '../../witness/bounded-request.js';
-import type { LogPipeline } from '../pipeline.js';
+import type { WitnessStage } from './witness-stage.js';
 
 /** A request that takes longer is logged. */
 const SLOW_MS = 5_000;
@@ -11,7 +11,7 @@ type WitnessCall = { origin: string; witness: string; treeSize: number; attempt:
 
 /** Runs one call. Rejects if it takes longer than `witnessTimeoutMs` or the worker stops; its signal then aborts. */
 export async function callWitness<T>(
-  { log, settings, aborting }: LogPipeline,
+  { log, settings, aborting }: WitnessStage,
   call: WitnessCall,
   run: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {

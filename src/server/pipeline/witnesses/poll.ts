@@ -16,14 +16,14 @@ import { recordLateEvidence } from '../../store/witnesses/witnesses.js';
 import type { CheckpointToWitness, PollAnswer } from '../../witness/witness.js';
 import { settleJob } from '../jobs/job.js';
 import { keepRenewing, LEASE_MS } from '../lease.js';
-import type { ConfiguredWitness, LogPipeline } from '../pipeline.js';
 import { witnessErrorOf } from './alarm.js';
 import { pollBackoffMs } from './backoff.js';
 import { callWitness } from './call-witness.js';
+import type { ConfiguredWitness, WitnessStage } from './witness-stage.js';
 
 /** Polls every due request of a witness about one log, one after the other. */
 export async function pollRequests(
-  pipeline: LogPipeline,
+  pipeline: WitnessStage,
   configured: ConfiguredWitness,
   logId: number,
 ): Promise<void> {
@@ -41,7 +41,7 @@ export async function pollRequests(
 
 /** Continues one request. The lease ends with its outcome. */
 async function pollLeased(
-  pipeline: LogPipeline,
+  pipeline: WitnessStage,
   { witness, kind }: ConfiguredWitness,
   leased: LeasedRequest,
 ): Promise<void> {
@@ -85,7 +85,7 @@ async function pollLeased(
 }
 
 async function readCheckpoint(
-  { pool }: LogPipeline,
+  { pool }: WitnessStage,
   logId: number,
   treeSize: number,
 ): Promise<CheckpointToWitness> {

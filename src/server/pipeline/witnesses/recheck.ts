@@ -1,15 +1,15 @@
 /** Checks evidence again that can be undone after it has landed, such as by a deep reorganisation of a chain. */
 import { findNewestEvidence } from '../../store/witnesses/witnesses.js';
 import type { Witness } from '../../witness/witness.js';
-import type { LogPipeline } from '../pipeline.js';
 import { callWitness } from './call-witness.js';
+import type { WitnessStage } from './witness-stage.js';
 
 /**
  * Creates a check of the newest evidence of each witness and log: what is undone of a chain is undone from some block on.
  * It raises an alarm, each time, about evidence that was not valid twice in a row: nodes behind one address differ for
  * moments.
  */
-export function createRecheck(pipeline: LogPipeline): () => Promise<void> {
+export function createRecheck(pipeline: WitnessStage): () => Promise<void> {
   const suspects = new Set<string>();
   const recheckOne = async (witness: Witness, found: Found): Promise<void> => {
     const { origin, treeSize } = found;
@@ -36,7 +36,7 @@ type Found = Awaited<ReturnType<typeof findNewestEvidence>>[number];
 
 /** The reason why evidence is invalid. Undefined also if the witness cannot be reached: its next request reports that. */
 async function findReason(
-  pipeline: LogPipeline,
+  pipeline: WitnessStage,
   witness: Witness,
   { origin, treeSize, evidence }: Found,
 ): Promise<string | undefined> {

@@ -2,7 +2,7 @@ import { fromHex, fromUtf8 } from '../../../proof/bytes/encoding.js';
 import { manifestEnvelope, manifestStatement } from '../../../proof/export/manifest.js';
 import type { Secrets } from '../../keys/secrets.js';
 import type { LogCache } from '../../logs/log-cache.js';
-import type { Exports } from '../../pipeline/pipeline.js';
+import type { Exports } from '../../pipeline/exports/export-stage.js';
 import { createDsseSigners } from '../../signing/dsse-signers.js';
 import { type HeldKey, openStatementKeys } from '../../signing/statement-keys.js';
 import type { Pool } from '../../store/database/connect.js';

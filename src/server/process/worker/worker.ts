@@ -15,7 +15,7 @@ import { consumeStages, STAGES } from '../../pipeline/jobs/consumers.js';
 import { createJobSender, type JobSender } from '../../pipeline/jobs/job-sender.js';
 import { createLocalRunner } from '../../pipeline/jobs/reconcile.js';
 import { createReconcilers } from '../../pipeline/jobs/reconciler.js';
-import type { LogPipeline, Pipeline } from '../../pipeline/pipeline.js';
+import type { Pipeline } from '../../pipeline/pipeline.js';
 import { type MonitoredRegister, monitorWrites } from '../../pipeline/register/monitored-register.js';
 import type { Register } from '../../pipeline/register/register.js';
 import {
@@ -48,7 +48,7 @@ export type WorkerOptions = Standby &
     register: Register;
     /** The witnesses of the configuration, and an embedded one. */
     witnesses: readonly WitnessSetup[];
-    observeAlarm: LogPipeline['observeAlarm'];
+    observeAlarm: Pipeline['observeAlarm'];
   };
 
 /** A running worker. */

@@ -121,9 +121,12 @@ export async function insertBatch(sql: Sql, batch: NewBatch): Promise<void> {
   if (policies === 0) throw noPolicy(environment);
 }
 
+/** Maximum backoff of a failing witness while a batch within its deadline waits for it. */
+export const LAST_BACKOFF_MS = 30_000;
+
 /**
  * Marks every batch of the log up to this one as registered, and so published, and limits the wait of failing witnesses
- * to `longestMs`: there is a new checkpoint. Does nothing if this database lacks the batch itself, by size and root. One
+ * to {@link LAST_BACKOFF_MS}: there is a new checkpoint. Does nothing if this database lacks the batch itself, by size and root. One
  * statement.
  *
  * @returns whether any had not been marked
@@ -131,7 +134,6 @@ export async function insertBatch(sql: Sql, batch: NewBatch): Promise<void> {
 export async function publishBatches(
   sql: Sql,
   { logId, treeSize, rootHash }: Pick<BatchRow, 'logId' | 'treeSize' | 'rootHash'>,
-  longestMs: number,
 ): Promise<boolean> {
   const [{ published } = { published: 0 }] = await sql<{ published: number }[]>`
     WITH marked AS (
@@ -140,9 +142,9 @@ export async function publishBatches(
         SELECT FROM batch b WHERE b.log_id = ${logId} AND b.tree_size = ${treeSize} AND b.root_hash = ${rootHash})
       RETURNING tree_size),
     due AS (
-      UPDATE witness_state SET next_attempt_at = clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond'
+      UPDATE witness_state SET next_attempt_at = clock_timestamp() + ${LAST_BACKOFF_MS}::bigint * interval '1 millisecond'
       WHERE log_id = ${logId} AND failures > 0 AND EXISTS (SELECT FROM marked)
-        AND next_attempt_at > clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond')
+        AND next_attempt_at > clock_timestamp() + ${LAST_BACKOFF_MS}::bigint * interval '1 millisecond')
     SELECT count(*) AS published FROM marked`;
   return published > 0;
 }

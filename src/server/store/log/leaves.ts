@@ -1,5 +1,8 @@
 import type { Sql } from '../database/connect.js';
-import { unixMsOf } from '../submissions/listed-batches.js';
+import { unixMsOf } from '../database/times.js';
+
+/** A leaf at its index; its hash in lower-case hex. */
+export type Leaf = { logIndex: number; leafHash: string };
 
 /** Returns the number of leaves of a log, which is the next index. */
 export async function readLogSize(sql: Sql, logId: number): Promise<number> {

@@ -1,6 +1,6 @@
 import type { Sql } from '../database/connect.js';
+import { unixMsOf } from '../database/times.js';
 import type { ListedSubmission } from './list-row-decoder.js';
-import { unixMsOf } from './listed-batches.js';
 import type { SubmissionRow } from './submissions.js';
 
 /**

@@ -1,12 +1,12 @@
 import { MetadataState } from '../../../../gen/attestation/v1/attestations_pb.js';
 import type { Sql } from '../database/connect.js';
+import { unixMsOf } from '../database/times.js';
 import {
   BATCH_TEXT,
   findBatchesOf,
   type KnownBatches,
   type ListedBatch,
   parseBatch,
-  unixMsOf,
 } from './listed-batches.js';
 import type { SubmissionRow } from './submissions.js';
 

@@ -1,8 +1,9 @@
 /** Redactions and corrections in every phase of a shipment: what is in the store in the end is what the tables say. */
 import t from 'tap';
+import type { Exports } from '../../../../src/server/pipeline/exports/export-stage.js';
 import { ship } from '../../../../src/server/pipeline/exports/ship.js';
 import { reviseJob } from '../../../../src/server/pipeline/jobs/job.js';
-import type { Exports, Pipeline } from '../../../../src/server/pipeline/pipeline.js';
+import type { Pipeline } from '../../../../src/server/pipeline/pipeline.js';
 import { runJob } from '../../../../src/server/pipeline/stages.js';
 import type { Sql } from '../../../../src/server/store/database/connect.js';
 import { correctMetadata, redactMetadata } from '../../../../src/server/store/submissions/metadata.js';
