@@ -47,13 +47,17 @@ t.test('permitted imports are not reported', async (t) => {
     ['src/proof/log/a.ts', '../verify/b.js'],
     ['src/proof/verify/a.ts', '../../protocol/environment.js'],
     ['src/client/a.ts', '../proof/verify/b.js'],
-    ['src/server/store/a.ts', '../../proof/b.js'],
-    ['src/server/store/webhooks/a.ts', '../database/b.js'],
-    ['src/server/store/a.ts', '../../config/config.js'],
-    ['src/server/pipeline/a.ts', '../store/b.js'],
-    ['src/server/rpc/a.ts', '../pipeline/b.js'],
-    ['src/server/rpc/a.ts', '../logs/b.js'],
-    ['src/server/tlog/a.ts', '../rpc/b.js'],
+    ['src/server/database/a.ts', '../../proof/b.js'],
+    ['src/server/database/a.ts', '../../config/config.js'],
+    ['src/server/admin/store/a.ts', '../../limits/b.js'],
+    ['src/server/log/a.ts', '../admin/store/b.js'],
+    ['src/server/witnessing/a.ts', '../log/store/b.js'],
+    ['src/server/witnessing/a.ts', './clients/evm/b.js'],
+    ['src/server/attestations/bundles/a.ts', '../../witnessing/store/b.js'],
+    ['src/server/exports/ship/a.ts', '../destinations/s3/b.js'],
+    ['src/server/exports/ship/a.ts', '../../webhooks/store/b.js'],
+    ['src/server/public/a.ts', '../attestations/bundles/b.js'],
+    ['src/server/pipeline/a.ts', '../webhooks/delivery/b.js'],
     ['src/server/http/rest/a.ts', '../../json/b.js'],
     ['src/config/a.ts', '../server/keys/secrets.js'],
     ['src/server/process/a.ts', '../http/b.js'],
@@ -79,17 +83,45 @@ t.test('an import upward or sideways is reported, with both ends', async (t) => 
     ['src/proof/a.ts', '../server/json/b.js', 'proof may not import server/json'],
     ['src/proof/a.ts', '../server/core/b.js', 'proof may not import server/core'],
     ['src/client/a.ts', '../server/core/b.js', 'client may not import server/core'],
-    ['src/server/schema/a.ts', '../store/b.js', 'server/schema may not import server/store'],
-    ['src/server/store/a.ts', '../queue/b.js', 'server/store may not import server/queue'],
-    ['src/server/witness/a.ts', '../embedded/b.js', 'server/witness may not import server/embedded'],
-    ['src/server/queue/a.ts', '../pipeline/b.js', 'server/queue may not import server/pipeline'],
-    ['src/server/pipeline/a.ts', '../rpc/b.js', 'server/pipeline may not import server/rpc'],
+    ['src/server/schema/a.ts', '../database/b.js', 'server/schema may not import server/database'],
+    ['src/server/database/a.ts', '../queue/b.js', 'server/database may not import server/queue'],
+    ['src/server/jobs/a.ts', '../log/b.js', 'server/jobs may not import server/log'],
+    ['src/server/limits/a.ts', '../admin/b.js', 'server/limits may not import server/admin'],
+    ['src/server/admin/a.ts', '../log/b.js', 'server/admin may not import server/log'],
+    ['src/server/log/a.ts', '../witnessing/b.js', 'server/log may not import server/witnessing'],
+    [
+      'src/server/witnessing/a.ts',
+      '../attestations/b.js',
+      'server/witnessing may not import server/attestations',
+    ],
+    [
+      'src/server/witnessing/clients/a.ts',
+      '../store/b.js',
+      'server/witnessing/clients may not import server/witnessing',
+    ],
+    [
+      'src/server/witnessing/clients/evm/a.ts',
+      '../../../embedded/b.js',
+      'server/witnessing/clients may not import server/embedded',
+    ],
+    ['src/server/attestations/a.ts', '../exports/b.js', 'server/attestations may not import server/exports'],
+    [
+      'src/server/webhooks/a.ts',
+      '../attestations/b.js',
+      'server/webhooks may not import server/attestations',
+    ],
+    [
+      'src/server/exports/destinations/s3/a.ts',
+      '../../ship/b.js',
+      'server/exports/destinations may not import server/exports',
+    ],
+    ['src/server/exports/a.ts', '../pipeline/b.js', 'server/exports may not import server/pipeline'],
+    ['src/server/public/a.ts', '../exports/b.js', 'server/public may not import server/exports'],
     ['src/server/rpc/a.ts', '../http/b.js', 'server/rpc may not import server/http'],
-    ['src/server/rpc/a.ts', '../tlog/b.js', 'server/rpc may not import server/tlog'],
-    ['src/server/http/rest/a.ts', '../../store/b.js', 'server/http may not import server/store'],
+    ['src/server/http/rest/a.ts', '../../database/b.js', 'server/http may not import server/database'],
     ['src/server/http/a.ts', '../rpc/b.js', 'server/http may not import server/rpc'],
     ['src/config/a.ts', '../server/json/b.js', 'config may not import server/json'],
-    ['src/config/process-env.ts', '../server/store/b.js', 'config may not import server/store'],
+    ['src/config/process-env.ts', '../server/database/b.js', 'config may not import server/database'],
     ['src/server/process/a.ts', '../../cli/b.js', 'server/process may not import cli'],
     ['src/server/process/run.ts', '../../main.js', 'server/process may not import cli'],
     ['src/cli/a.ts', '../generate/b.js', 'cli may not import generate'],
@@ -103,23 +135,25 @@ t.test('an import upward or sideways is reported, with both ends', async (t) => 
 
 t.test('every way to bring in a module counts as an import', async (t) => {
   const ways = [
-    "import '../store/b.js';",
-    "export { x } from '../store/b.js';",
-    "export * from '../store/b.js';",
-    "const f = async () => import('../store/b.js');",
-    "export type T = import('../store/b.js').X;",
-    "export const url = new URL('../store/b.js', import.meta.url);",
+    "import '../database/b.js';",
+    "export { x } from '../database/b.js';",
+    "export * from '../database/b.js';",
+    "const f = async () => import('../database/b.js');",
+    "export type T = import('../database/b.js').X;",
+    "export const url = new URL('../database/b.js', import.meta.url);",
   ];
   for (const way of ways) {
     const found = findViolations({ 'src/server/http/a.ts': `${way}\n` });
     t.strictSame(
       found,
-      ['src/server/http/a.ts imports src/server/store/b.ts: server/http may not import server/store'],
+      ['src/server/http/a.ts imports src/server/database/b.ts: server/http may not import server/database'],
       way,
     );
   }
   t.strictSame(
-    findViolations({ 'src/server/http/a.ts': "// import '../store/b.js'\nconst text = '../store/b.js';\n" }),
+    findViolations({
+      'src/server/http/a.ts': "// import '../database/b.js'\nconst text = '../database/b.js';\n",
+    }),
     [],
   );
 });
@@ -161,15 +195,15 @@ t.test('only src/config/process-env.ts may read the environment, by any syntax',
   ];
   for (const way of ways) {
     t.strictSame(
-      findViolations({ 'src/server/store/a.ts': `${way}\n` }),
-      ['src/server/store/a.ts reads process.env'],
+      findViolations({ 'src/server/database/a.ts': `${way}\n` }),
+      ['src/server/database/a.ts reads process.env'],
       way,
     );
     t.strictSame(findViolations({ 'src/config/process-env.ts': `${way}\n` }), [], way);
   }
   t.strictSame(
     findViolations({
-      'src/server/store/a.ts': '/** Not `process.env`. */\nexport const pid = process.pid;\n',
+      'src/server/database/a.ts': '/** Not `process.env`. */\nexport const pid = process.pid;\n',
     }),
     [],
   );
@@ -181,7 +215,7 @@ t.test('a folder may have 20 files of any kind and no more, unless it is a list'
   t.strictSame(findCrowdedFolders(files('src/proof', 20)), []);
   t.strictSame(findCrowdedFolders(files('src/proof', 21)), ['src/proof has 21 files, more than 20']);
   t.strictSame(findCrowdedFolders([...files('src/proof', 20), ...files('src/proof/log', 20)]), []);
-  t.strictSame(findCrowdedFolders(files('src/server/store/migrations', 21)), []);
+  t.strictSame(findCrowdedFolders(files('src/server/database/migrations', 21)), []);
 });
 
 t.test('an exported function without a docstring is reported', async (t) => {

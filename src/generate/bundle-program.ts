@@ -14,7 +14,7 @@ import { readRootManifest } from './packages/manifest.js';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const out = join(root, 'dist/attest');
 
-assertPatched(root, 'src/server/store/patches');
+assertPatched(root, 'src/server/database/patches');
 rmSync(out, { recursive: true, force: true });
 const { metafile } = await build({
   entryPoints: [join(root, 'dist/src/main.js')],

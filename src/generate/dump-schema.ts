@@ -1,4 +1,4 @@
-import type { Sql } from '../server/store/database/connect.js';
+import type { Sql } from '../server/database/connect.js';
 
 /** Where the dump is kept. */
 export const SCHEMA = 'gen/schema.sql';

@@ -6,10 +6,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { connectPool } from '../server/database/connect.js';
+import { migrate } from '../server/database/migrate.js';
 import { lockDataDir } from '../server/embedded/data-dir.js';
 import { startPostgres } from '../server/embedded/postgres.js';
-import { connectPool } from '../server/store/database/connect.js';
-import { migrate } from '../server/store/database/migrate.js';
 import { dumpSchema, SCHEMA } from './dump-schema.js';
 
 const [out = fileURLToPath(new URL('../..', import.meta.url))] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ShutdownHooks, withShutdownHooks } from '../../src/server/core/shutdown.js';
-import type { Pool } from '../../src/server/store/database/connect.js';
+import type { Pool } from '../../src/server/database/connect.js';
 import { generateSubmissions, openLiveLog } from './prefill.js';
 import { openAnotherService, openPool, type Services, startRole } from './services.js';
 import { runSeal, SMALL_BATCH } from './stages/seal.js';

@@ -1,18 +1,18 @@
 import { createPublicKey, randomBytes } from 'node:crypto';
 import { MetadataState } from '../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { createRandomSource } from '../../src/server/core/random.js';
-import { openSecrets } from '../../src/server/embedded/secrets.js';
-import { setUpLogs } from '../../src/server/logs/set-up-logs.js';
-import { openLogKeys } from '../../src/server/signing/log-keys.js';
-import type { Pool } from '../../src/server/store/database/connect.js';
-import { ensureDsseKey, listDsseKeys } from '../../src/server/store/dsse-keys.js';
-import { findActiveLog, listLogs } from '../../src/server/store/log/logs.js';
 import {
   type NewSubmission,
   SubmissionOutcome,
   sequenceSubmissions,
-} from '../../src/server/store/submissions/sequence-submissions.js';
+} from '../../src/server/attestations/sequence/sequence-submissions.js';
+import { createRandomSource } from '../../src/server/core/random.js';
+import type { Pool } from '../../src/server/database/connect.js';
+import { openSecrets } from '../../src/server/embedded/secrets.js';
+import { openLogKeys } from '../../src/server/log/log-keys.js';
+import { setUpLogs } from '../../src/server/log/set-up-logs.js';
+import { ensureDsseKey, listDsseKeys } from '../../src/server/log/store/dsse-keys.js';
+import { findActiveLog, listLogs } from '../../src/server/log/store/logs.js';
 import { fileKey } from '../support/certificates/file-key.js';
 
 const ROWS_PER_CALL = 500;

@@ -7,7 +7,7 @@ import t from 'tap';
 import { stageClient } from '../../src/generate/packages/stage-client.js';
 import * as nodePrimitives from '../../src/proof/bytes/primitives.js';
 import * as webPrimitives from '../../src/proof/bytes/primitives-web.js';
-import { formatSecret, signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
+import { formatSecret, signatureHeaders } from '../../src/server/webhooks/delivery/sign.js';
 import { ARTIFACT, NOW } from '../proof/sample.js';
 import { good, trustRoots } from '../proof/verifying.js';
 

@@ -13,7 +13,7 @@ import {
   WebhookVerificationError,
 } from '../../src/client/client.js';
 import { enumName } from '../../src/protocol/enum-names.js';
-import { findSecretBytes, formatSecret, signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
+import { findSecretBytes, formatSecret, signatureHeaders } from '../../src/server/webhooks/delivery/sign.js';
 
 const SECRET = formatSecret(randomBytes(32));
 const OTHER = formatSecret(randomBytes(24));

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap';
 import { toHex } from '../../src/proof/bytes/encoding.js';
 import { parseBlockHeader, toDisplayHex } from '../../src/proof/opentimestamps/block-header.js';
 import { verifyBundle } from '../../src/proof/verify/verify.js';
-import { makeWitnessDue } from '../../src/server/store/witnesses/witness-leases.js';
+import { makeWitnessDue } from '../../src/server/witnessing/store/witness-leases.js';
 import { submit } from '../server/rpc/submitting.js';
 import { type App, startApp } from '../support/app.js';
 import { runHere } from '../support/calling/run-cli.js';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { stageClient } from '../../src/generate/packages/stage-client.js';
-import { formatSecret, signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
+import { formatSecret, signatureHeaders } from '../../src/server/webhooks/delivery/sign.js';
 import { startApp } from '../support/app.js';
 import { newKey } from '../support/calling/test-keys.js';
 import { isLong } from '../support/long.js';

@@ -1,7 +1,7 @@
 /** What operators watch: every figure is there, in the form Prometheus wants. */
 import { join } from 'node:path';
 import t from 'tap';
-import { connectPool, readPoolUse } from '../../src/server/store/database/connect.js';
+import { connectPool, readPoolUse } from '../../src/server/database/connect.js';
 import { startLoad } from '../support/calling/load.js';
 import { makeServerTls } from '../support/certificates/server-tls.js';
 import { setScene } from '../support/fault-fixture.js';

@@ -174,7 +174,7 @@ async function assertNamed(t: Test): Promise<void> {
   writeFileSync(join(root, 'test/gen/old_pb.ts'), '');
   edit(
     root,
-    'src/server/store/migrations/0001_initial.sql',
+    'src/server/database/migrations/0001_initial.sql',
     'CREATE TABLE worker (',
     'CREATE TABLE laborer (',
   );

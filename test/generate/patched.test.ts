@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { assertPatched } from '../../src/generate/bundle/patched.js';
 
-const PATCHES = 'src/server/store/patches';
+const PATCHES = 'src/server/database/patches';
 const DRIVER = 'node_modules/postgres/src/connection.js';
 
 function findRoot(): string {

@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import { buffer } from 'node:stream/consumers';
 import type { Test } from 'tap';
 import { sha256 } from '../../src/proof/bytes/primitives.js';
-import { evmAccount } from '../../src/server/witness/evm/account.js';
+import { evmAccount } from '../../src/server/witnessing/clients/evm/account.js';
 import { attest, startUp, type Up } from '../support/servers/up.js';
 import { codeBlocks, readInlineCode } from '../support/source/pages.js';
 import { until } from '../support/until.js';

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { OpenDestination } from '../../src/server/export/destination.js';
+import type { OpenDestination } from '../../src/server/exports/destinations/destination.js';
 import {
   BUCKET,
   OWNER,

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { makeWitnessDue } from '../../src/server/store/witnesses/witness-leases.js';
+import { makeWitnessDue } from '../../src/server/witnessing/store/witness-leases.js';
 import { type Known, makeChangeable, makeExports, makeWebhooks } from '../server/rpc/samples.js';
 import { submitWitnessed } from '../server/rpc/submitting.js';
 import { startApp } from '../support/app.js';

@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { build, type Metafile } from 'esbuild';
 import t from 'tap';
 import { filesIn } from '../../src/generate/files-in.js';
-import { formatSecret, signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
+import { formatSecret, signatureHeaders } from '../../src/server/webhooks/delivery/sign.js';
 import { ARTIFACT } from '../proof/sample.js';
 import { good, trustRoots } from '../proof/verifying.js';
 import { codeBlocks } from '../support/source/pages.js';

@@ -43,7 +43,7 @@ import {
   openTimestampAuthority,
   type TimestampAuthority,
 } from '../../src/server/timestamp-authority/timestamp-authority.js';
-import { requestTimestamp } from '../../src/server/witness/rfc3161.js';
+import { requestTimestamp } from '../../src/server/witnessing/clients/rfc3161.js';
 import { bitcoinEvidence } from './opentimestamps/bitcoin-evidence.js';
 
 export const NOW = new Date('2025-06-07T12:00:00.000Z');

@@ -1,6 +1,6 @@
 /** The usual scene of a fault test: private servers, a foreign authority, an installation, a key. */
 import type { Test } from 'tap';
-import type { Pool } from '../../src/server/store/database/connect.js';
+import type { Pool } from '../../src/server/database/connect.js';
 import { assertConsistent, type Consistency } from './judging/consistent.js';
 import { type Installation, makeInstallation, makeUnlimitedKey } from './servers/installation.js';
 import { type PrivateServers, type ServerDirs, startPrivateServers } from './servers/private-servers.js';

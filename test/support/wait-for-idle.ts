@@ -1,4 +1,4 @@
-import type { Pool } from '../../src/server/store/database/connect.js';
+import type { Pool } from '../../src/server/database/connect.js';
 import { until } from './until.js';
 
 /** Waits until every leaf is sealed and every batch witnessed. */

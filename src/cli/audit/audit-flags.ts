@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { duration, integer, outboundUrl, publicUrl } from '../../config/setting-types.js';
 import { type Env, parseValue, type SettingType } from '../../config/settings.js';
 import type { TlogPolicy } from '../../proof/log/tlog-policy.js';
-import { findSecretBytes } from '../../server/pipeline/webhooks/sign.js';
+import { findSecretBytes } from '../../server/webhooks/delivery/sign.js';
 import { UsageError } from '../cli.js';
 import type { ClientFlags } from '../flags/client-flags.js';
 import { readInputFile } from '../input/input-file.js';

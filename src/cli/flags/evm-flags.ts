@@ -38,7 +38,7 @@ export function openEvmRpc(url: string): JsonRpc {
   }
   const limits = { timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES };
   return async (method, params) => {
-    const { jsonRpcClient } = await import('../../server/witness/evm/json-rpc.js');
+    const { jsonRpcClient } = await import('../../server/witnessing/clients/evm/json-rpc.js');
     return jsonRpcClient({}, { url, ...limits }, new AbortController().signal)(method, params);
   };
 }

@@ -9,8 +9,8 @@ import { utf8 } from '../../proof/bytes/encoding.js';
 import { sha256 } from '../../proof/bytes/primitives.js';
 import { originHash } from '../../proof/log/add-checkpoint.js';
 import type { Checkpoint } from '../../proof/log/checkpoint.js';
-import { openFileRegister } from '../pipeline/register/file-register.js';
-import type { RegisterEntry } from '../pipeline/register/register.js';
+import { openFileRegister } from '../log/register/file-register.js';
+import type { RegisterEntry } from '../log/register/register.js';
 import { openNoteFiles } from './note-files.js';
 
 /** The newest cosigned checkpoint of each log. */

@@ -1,7 +1,7 @@
 import type { Principal } from '../core/principal.js';
 import { type RateState, rateLimitExceeded, readWindowState } from '../core/rate-window.js';
-import type { Pool } from '../store/database/connect.js';
-import { type Grant, takeReadTokens } from '../store/projects/rate-counters.js';
+import type { Pool } from '../database/connect.js';
+import { type Grant, takeReadTokens } from './rate-counters.js';
 
 /** Counts the reads of API keys. */
 type ReadLimits = {

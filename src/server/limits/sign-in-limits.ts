@@ -3,8 +3,8 @@ import { Bucket, BucketSchema } from '../../../gen/attestation/options/v1/option
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { enumName } from '../../protocol/enum-names.js';
 import { ApiError } from '../core/errors.js';
-import type { Sql } from '../store/database/connect.js';
-import { countSignInAttempt, forgiveSignInAttempt } from '../store/projects/sign-in-attempts.js';
+import type { Sql } from '../database/connect.js';
+import { countSignInAttempt, forgiveSignInAttempt } from './sign-in-attempts.js';
 
 /** Bounds unsuccessful attempts to sign in, over all processes. `peer`: undefined is a trusted proxy, which is not bounded. */
 export type SignInLimits = {

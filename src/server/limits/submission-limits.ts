@@ -2,8 +2,8 @@ import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Lookup } from '../core/lookup.js';
 import type { Principal } from '../core/principal.js';
 import { type RateState, spentCeiling, submissionWindowStates, type WindowUse } from '../core/rate-window.js';
-import type { Pool } from '../store/database/connect.js';
-import { findWindowUse } from '../store/projects/rate-counters.js';
+import type { Pool } from '../database/connect.js';
+import { findWindowUse } from './rate-counters.js';
 
 /**
  * The keys' use of the submissions bucket as this process last saw it. Rejects requests over the limit before their body

@@ -1,5 +1,5 @@
-import type { Pool } from '../store/database/connect.js';
-import { findDelays } from '../store/workers.js';
+import type { Pool } from '../database/connect.js';
+import { findDelays } from '../pipeline/workers.js';
 
 /** Six heartbeat intervals of a worker. */
 const SILENT_MS = 30_000;

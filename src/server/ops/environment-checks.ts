@@ -1,5 +1,5 @@
 import { ENVIRONMENTS, environmentName } from '../../protocol/environment.js';
-import type { LogProblem } from '../pipeline/register/register-check.js';
+import type { LogProblem } from '../log/register/register-check.js';
 import type { Check } from './ops-listener.js';
 
 /** A readiness check per environment: a frozen log makes only its own environment unready. */

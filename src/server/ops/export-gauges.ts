@@ -1,5 +1,5 @@
-import type { Pool } from '../store/database/connect.js';
-import { type ExportTotals, readExportTotals } from '../store/exports/export-status.js';
+import type { Pool } from '../database/connect.js';
+import { type ExportTotals, readExportTotals } from '../exports/store/export-status.js';
 import { shared } from './gauges.js';
 import type { Metrics } from './metrics.js';
 

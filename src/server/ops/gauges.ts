@@ -1,8 +1,8 @@
-import type { LogKeyState } from '../logs/log-key-states.js';
-import type { AttemptCounts } from '../pipeline/webhooks/attempt.js';
-import type { Pool } from '../store/database/connect.js';
-import { type Backlog, readBacklogs } from '../store/due-jobs.js';
-import { readWebhookBacklog, type WebhookBacklog } from '../store/webhooks/webhook-backlog.js';
+import type { Pool } from '../database/connect.js';
+import type { LogKeyState } from '../log/log-key-states.js';
+import { type Backlog, readBacklogs } from '../pipeline/due-jobs.js';
+import type { AttemptCounts } from '../webhooks/delivery/attempt.js';
+import { readWebhookBacklog, type WebhookBacklog } from '../webhooks/store/webhook-backlog.js';
 import type { Metrics } from './metrics.js';
 
 /** A value per log; undefined values are omitted. */

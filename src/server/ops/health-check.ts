@@ -1,7 +1,7 @@
 import type { Logger } from '../core/logger.js';
-import type { Register } from '../pipeline/register/register.js';
-import { findFrozen, findLogProblems, type LogProblem } from '../pipeline/register/register-check.js';
-import type { Pool } from '../store/database/connect.js';
+import type { Pool } from '../database/connect.js';
+import type { Register } from '../log/register/register.js';
+import { findFrozen, findLogProblems, type LogProblem } from '../log/register/register-check.js';
 
 /** The dependencies of the health check. */
 type HealthDeps = { pool: Pool; register: Register; log: Logger; monotonicMs: () => number };

@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises';
 import type { Config } from '../../config/config.js';
 import { environmentName } from '../../protocol/environment.js';
 import { version } from '../core/version.js';
-import type { WitnessSetup } from '../logs/set-up-witnesses.js';
-import { type Pool, readPoolUse } from '../store/database/connect.js';
-import { listDsseKeys } from '../store/dsse-keys.js';
+import { type Pool, readPoolUse } from '../database/connect.js';
+import { listDsseKeys } from '../log/store/dsse-keys.js';
+import type { WitnessSetup } from '../witnessing/set-up-witnesses.js';
 import type { GaugeValue, Metrics } from './metrics.js';
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;

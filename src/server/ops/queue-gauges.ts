@@ -1,4 +1,4 @@
-import type { JobSender } from '../pipeline/jobs/job-sender.js';
+import type { JobSender } from '../jobs/job-sender.js';
 import type { Metrics } from './metrics.js';
 
 /** Adds whether NATS is connected and JetStream works, for each client of the process. */

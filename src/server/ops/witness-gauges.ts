@@ -1,5 +1,5 @@
-import type { Pool } from '../store/database/connect.js';
-import { readWitnessHealth, type WitnessHealth } from '../store/witnesses/witness-status.js';
+import type { Pool } from '../database/connect.js';
+import { readWitnessHealth, type WitnessHealth } from '../witnessing/store/witness-status.js';
 import { shared } from './gauges.js';
 import type { Metrics } from './metrics.js';
 

@@ -5,13 +5,13 @@
  * A crash leaves: the transition unmarked, or its ranges stored; the reconciler finds either.
  */
 import type { Job } from '../../../gen/attestation/jobs/v1/jobs_pb.js';
+import { markAllChanges } from '../exports/ship/mark-changes.js';
+import { markTransition } from '../exports/store/export-changes.js';
+import { jobSubject, shipJob, webhookJob } from '../jobs/job.js';
+import type { LogStages } from '../log/log-stages.js';
 import { DONE, type Outcome } from '../queue/outcome.js';
-import { markTransition } from '../store/exports/export-changes.js';
-import { lockUnnotified, notifyTransition } from '../store/webhooks/webhook-ranges.js';
-import { markAllChanges } from './exports/mark-changes.js';
-import { jobSubject, shipJob, webhookJob } from './jobs/job.js';
-import type { LogStages } from './log-stages.js';
-import { eventTypeOf } from './webhooks/event.js';
+import { eventTypeOf } from '../webhooks/delivery/event.js';
+import { lockUnnotified, notifyTransition } from '../webhooks/store/webhook-ranges.js';
 
 /**
  * Enqueues the events of a batch's transitions for the subscriptions of its projects, and makes their exports due. Marks

@@ -1,7 +1,7 @@
-import type { Exports } from './exports/export-stage.js';
-import type { LogStages } from './log-stages.js';
-import type { Webhooks } from './webhooks/webhook-stage.js';
-import type { WitnessStage } from './witnesses/witness-stage.js';
+import type { Exports } from '../exports/ship/export-stage.js';
+import type { LogStages } from '../log/log-stages.js';
+import type { Webhooks } from '../webhooks/delivery/webhook-stage.js';
+import type { WitnessStage } from '../witnessing/witness-stage.js';
 
 /** The dependencies of all stages. */
 export type Pipeline = Omit<LogStages, 'witnesses'> &

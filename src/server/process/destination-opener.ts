@@ -1,8 +1,8 @@
 import { tmpdir } from 'node:os';
 import type { ExportDestination } from '../../../gen/attestation/v1/exports_pb.js';
 import type { Config } from '../../config/config.js';
-import { destinationMembers, type OpenDestination } from '../export/destination.js';
-import { openDestination } from '../export/open-destination.js';
+import { destinationMembers, type OpenDestination } from '../exports/destinations/destination.js';
+import { openDestination } from '../exports/destinations/open-destination.js';
 
 /** The settings that decide which destinations may be opened, with which credentials. */
 export type DestinationSettings = Pick<

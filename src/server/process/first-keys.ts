@@ -6,13 +6,13 @@ import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.
 import { BatchService } from '../../../gen/attestation/v1/batches_pb.js';
 import { ExportService } from '../../../gen/attestation/v1/exports_pb.js';
 import { WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
+import type { NewSecret } from '../admin/create-api-key.js';
+import { type ApiKeyRow, DEFAULT_LIMITS, findApiKey, insertApiKey } from '../admin/store/api-keys.js';
+import { insertProject } from '../admin/store/projects.js';
 import type { Principal } from '../core/principal.js';
+import type { Sql } from '../database/connect.js';
 import { createApiKey, parseApiKey } from '../keys/api-key.js';
 import { deriveKeyRing, hmacApiKey, type KeyRing } from '../keys/key-ring.js';
-import type { NewSecret } from '../rpc/admin/create-api-key.js';
-import type { Sql } from '../store/database/connect.js';
-import { type ApiKeyRow, DEFAULT_LIMITS, findApiKey, insertApiKey } from '../store/projects/api-keys.js';
-import { insertProject } from '../store/projects/projects.js';
 
 /** A key to create: all scopes if undefined, valid until revoked if it has no expiry. */
 type NewKey = {

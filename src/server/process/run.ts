@@ -1,17 +1,17 @@
 /** The processes and tools of the service. */
 
 import type { Config, DatabaseConfig, LogConfig, MigrateConfig, UpConfig } from '../../config/config.js';
+import { type DsseKeyManager, dsseKeyManager } from '../attestations/signing/dsse-key-manager.js';
 import { createLogger, flushLogger, type Logger } from '../core/logger.js';
 import { aborted, type ShutdownHooks, withShutdownHooks } from '../core/shutdown.js';
-import { openLogDomain } from '../logs/log-domain.js';
-import { type LogManager, logManager } from '../logs/log-manager.js';
-import { openRegister } from '../pipeline/register/open-register.js';
-import { type DsseKeyManager, dsseKeyManager } from '../signing/dsse-key-manager.js';
-import { connectPool, type Pool } from '../store/database/connect.js';
-import { assertMigrated, migrate } from '../store/database/migrate.js';
-import { assertSession } from '../store/database/session.js';
+import { connectPool, type Pool } from '../database/connect.js';
+import { assertMigrated, migrate } from '../database/migrate.js';
+import { assertSession } from '../database/session.js';
+import { openLogDomain } from '../log/log-domain.js';
+import { openRegister } from '../witnessing/register/open-register.js';
 import type { Ready } from './addresses.js';
 import { openParent, type Parent } from './api/api-process.js';
+import { type LogManager, logManager } from './log-manager.js';
 import { openWitnesses } from './open-witnesses.js';
 import { type SecretKeyManager, secretKeyManager } from './secret-key-manager.js';
 import { startProcess } from './start-process.js';

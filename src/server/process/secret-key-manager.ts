@@ -1,9 +1,9 @@
 /** Detects a SECRET_KEY that differs from the one that the tables were written with. */
 import { ulid } from 'ulid';
 import { AuditAction, AuditActorKind } from '../../../gen/attestation/admin/v1/audit_pb.js';
+import { insertAuditEntry } from '../admin/store/audit.js';
+import type { Pool } from '../database/connect.js';
 import { type KeyRing, secretKeyFingerprint } from '../keys/key-ring.js';
-import type { Pool } from '../store/database/connect.js';
-import { insertAuditEntry } from '../store/projects/audit.js';
 import {
   countSecretsByKey,
   deleteSecretKey,
@@ -12,7 +12,7 @@ import {
   lockSecretKeys,
   type SecretCounts,
   type SecretKeyRow,
-} from '../store/secret-keys.js';
+} from './secret-keys.js';
 
 /** A key of SECRET_KEY that processes have used with this database. */
 type SecretKeyStatus = Readonly<SecretCounts> & { readonly id: string; readonly firstUsedAt: Date };

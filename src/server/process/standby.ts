@@ -1,8 +1,8 @@
 import type { Logger } from '../core/logger.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
+import { connectPool, type Pool } from '../database/connect.js';
+import { type StandbyWatch, watchStandby } from '../database/standby-watch.js';
 import type { Check } from '../ops/ops-listener.js';
-import { connectPool, type Pool } from '../store/database/connect.js';
-import { type StandbyWatch, watchStandby } from '../store/database/standby-watch.js';
 
 const LOCAL_CONNECTIONS = 4;
 const LOCAL_TIMEOUT_MS = 3_000;

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { type Config, publicUrls } from '../../config/config.js';
 import type { Logger } from '../core/logger.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
-import type { WitnessSetup } from '../logs/set-up-witnesses.js';
+import type { JobSender } from '../jobs/job-sender.js';
 import { addExportGauges, shipmentCounters } from '../ops/export-gauges.js';
 import {
   addClockGauge,
@@ -22,8 +22,8 @@ import {
 import { addQueueGauges } from '../ops/queue-gauges.js';
 import { warnIfUnwitnessed } from '../ops/unwitnessed.js';
 import { addWitnessGauges, alarmCounter } from '../ops/witness-gauges.js';
-import type { JobSender } from '../pipeline/jobs/job-sender.js';
-import { openRegister } from '../pipeline/register/open-register.js';
+import { openRegister } from '../witnessing/register/open-register.js';
+import type { WitnessSetup } from '../witnessing/set-up-witnesses.js';
 import type { ApiAddresses, Ready } from './addresses.js';
 import type { Parent } from './api/api-process.js';
 import { type ApiProcesses, startApiProcesses } from './api/api-processes.js';

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import postgres from 'postgres';
-import type { Pool } from '../../../src/server/store/database/connect.js';
+import type { Pool } from '../../../src/server/database/connect.js';
 import { cpuMs, parentOf } from '../process.js';
 
 /** The processor time of a Postgres on this machine with all its processes, ended ones included; 0 without /proc. */

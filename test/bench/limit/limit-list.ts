@@ -1,6 +1,6 @@
 // What a page of a list must at least do, for the bare server that lists are held against.
 import type { FastifyInstance } from 'fastify';
-import type { Pool } from '../../../src/server/store/database/connect.js';
+import type { Pool } from '../../../src/server/database/connect.js';
 
 /** A page of 50, and one to know whether there are more. */
 const ROWS = 51;

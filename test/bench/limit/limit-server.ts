@@ -3,8 +3,8 @@
 // <database url> <project>` with a page of submissions; `create <folder> <database url>` stores submissions.
 import { readFileSync } from 'node:fs';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { createBatchLoader } from '../../../src/server/store/database/batch-loader.js';
-import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
+import { createBatchLoader } from '../../../src/server/database/batch-loader.js';
+import { connectPool, type Pool } from '../../../src/server/database/connect.js';
 import { serveCreates } from './limit-create.js';
 import { serveList } from './limit-list.js';
 

@@ -1,14 +1,14 @@
 // A process that proves submissions of a filled database, picked at random, and prints what a proof and a bundle take.
 
-import { openLogCache } from '../../../src/server/logs/log-cache.js';
-import { createBatchProofs } from '../../../src/server/rpc/attestations/bundles/batch-proofs.js';
-import { createBundleRenderer } from '../../../src/server/rpc/attestations/bundles/bundles.js';
-import { createProofTiles } from '../../../src/server/rpc/attestations/bundles/proof-tiles.js';
-import { connectPool } from '../../../src/server/store/database/connect.js';
+import { createBatchProofs } from '../../../src/server/attestations/bundles/batch-proofs.js';
+import { createBundleRenderer } from '../../../src/server/attestations/bundles/bundles.js';
+import { createProofTiles } from '../../../src/server/attestations/bundles/proof-tiles.js';
 import {
   createSubmissionLoader,
   type SubmissionRow,
-} from '../../../src/server/store/submissions/submissions.js';
+} from '../../../src/server/attestations/submissions/submissions.js';
+import { connectPool } from '../../../src/server/database/connect.js';
+import { openLogCache } from '../../../src/server/log/log-cache.js';
 import { postgresCpuMs } from '../cpu/postgres-cpu.js';
 import { pickIds } from '../fill.js';
 import { median } from '../rounds.js';

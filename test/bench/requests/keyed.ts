@@ -1,5 +1,5 @@
 import { withShutdownHooks } from '../../../src/server/core/shutdown.js';
-import type { Pool } from '../../../src/server/store/database/connect.js';
+import type { Pool } from '../../../src/server/database/connect.js';
 import { type Measurement, meterOf, type RequestMeasures, withRoles } from '../roles.js';
 import type { Contender } from '../rounds.js';
 import { openPool } from '../services.js';

@@ -1,9 +1,9 @@
 import { SubmissionStatus } from '../../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
+import type { SubmissionQuery } from '../../../src/server/attestations/lists/list-statement.js';
+import { listSubmissions } from '../../../src/server/attestations/lists/submission-lists.js';
 import { withShutdownHooks } from '../../../src/server/core/shutdown.js';
-import { listLogs } from '../../../src/server/store/log/logs.js';
-import type { SubmissionQuery } from '../../../src/server/store/submissions/list-statement.js';
-import { listSubmissions } from '../../../src/server/store/submissions/submission-lists.js';
+import { listLogs } from '../../../src/server/log/store/logs.js';
 import { openPlanner, type Plan } from '../../support/judging/plans.js';
 import { RARE_SCHEMA } from '../prefill.js';
 import { openPool, type Services } from '../services.js';

@@ -1,7 +1,7 @@
 import type { Test } from 'tap';
 import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
 import { withShutdownHooks } from '../../../src/server/core/shutdown.js';
-import { migrate } from '../../../src/server/store/database/migrate.js';
+import { migrate } from '../../../src/server/database/migrate.js';
 import { installClock } from '../../support/breaking/database-clock.js';
 import { makePipeline } from '../../support/pipeline.js';
 import { simulate, TEN_WITNESSES_QUORUMS, tenWitnesses } from '../../support/witnesses/cadence.js';

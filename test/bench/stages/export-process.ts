@@ -15,7 +15,7 @@ import {
 import { createLogger } from '../../../src/server/core/logger.js';
 import { createShutdownHooks } from '../../../src/server/core/shutdown.js';
 import { openSecrets } from '../../../src/server/embedded/secrets.js';
-import { ship } from '../../../src/server/pipeline/exports/ship.js';
+import { ship } from '../../../src/server/exports/ship/ship.js';
 import { openStandby } from '../../../src/server/process/standby.js';
 import { openExports } from '../../../src/server/process/worker/export-shipping.js';
 import { BUCKET, OWNER } from '../../support/exports/s3/fixture.js';

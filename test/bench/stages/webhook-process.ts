@@ -6,15 +6,15 @@ import { takeCoverage } from 'node:v8';
 import { Agent } from 'undici';
 import { createLogger } from '../../../src/server/core/logger.js';
 import { createShutdownHooks } from '../../../src/server/core/shutdown.js';
+import { connectPool } from '../../../src/server/database/connect.js';
 import { openSecrets } from '../../../src/server/embedded/secrets.js';
-import { deliver } from '../../../src/server/pipeline/webhooks/deliver.js';
-import { signatureHeaders } from '../../../src/server/pipeline/webhooks/sign.js';
-import type { Webhooks } from '../../../src/server/pipeline/webhooks/webhook-stage.js';
 import { openStandby } from '../../../src/server/process/standby.js';
 import { openWebhooks } from '../../../src/server/process/worker/webhook-sending.js';
-import { connectPool } from '../../../src/server/store/database/connect.js';
-import { claimDeliveries } from '../../../src/server/store/webhooks/webhook-deliveries.js';
-import { leaseWebhook } from '../../../src/server/store/webhooks/webhook-leases.js';
+import { deliver } from '../../../src/server/webhooks/delivery/deliver.js';
+import { signatureHeaders } from '../../../src/server/webhooks/delivery/sign.js';
+import type { Webhooks } from '../../../src/server/webhooks/delivery/webhook-stage.js';
+import { claimDeliveries } from '../../../src/server/webhooks/store/webhook-deliveries.js';
+import { leaseWebhook } from '../../../src/server/webhooks/store/webhook-leases.js';
 import { peakMib } from '../process.js';
 
 /** What the process did and used. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { TrustRootsSchema } from '../../../gen/attestation/v1/service_pb.js';
 import { utf8 } from '../../../src/proof/bytes/encoding.js';
-import { formatSecret } from '../../../src/server/pipeline/webhooks/sign.js';
+import { formatSecret } from '../../../src/server/webhooks/delivery/sign.js';
 import { restJson } from '../../proof/rest-json.js';
 import { makeService, makeTrustRoots } from '../../proof/sample.js';
 import { runHere } from '../../support/calling/run-cli.js';

@@ -1,11 +1,11 @@
 /** Faults of the gathered write, each at its exact point: nothing is lost, nothing occurs twice, strangers are not harmed. */
 import t from 'tap';
-import type { Pool } from '../../../src/server/store/database/connect.js';
-import { freezeLog, LogLock } from '../../../src/server/store/log/logs.js';
 import {
   type NewSubmission,
   SubmissionOutcome,
-} from '../../../src/server/store/submissions/sequence-submissions.js';
+} from '../../../src/server/attestations/sequence/sequence-submissions.js';
+import type { Pool } from '../../../src/server/database/connect.js';
+import { freezeLog, LogLock } from '../../../src/server/log/store/logs.js';
 import type { Break } from '../../support/breaking/proxy.js';
 import { assertConsistent } from '../../support/judging/consistent.js';
 import { drain } from '../../support/pipeline.js';

@@ -1,8 +1,8 @@
 /** Connections to the database that break at any moment: no process ends by it, and no statement leaves its transaction. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import t from 'tap';
-import { connectPool, type Pool, type Sql } from '../../../src/server/store/database/connect.js';
-import { errorCode, isConnectionLost } from '../../../src/server/store/database/database-errors.js';
+import { connectPool, type Pool, type Sql } from '../../../src/server/database/connect.js';
+import { errorCode, isConnectionLost } from '../../../src/server/database/database-errors.js';
 import { type Break, startProxy } from '../../support/breaking/proxy.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
 import { until } from '../../support/until.js';

@@ -1,6 +1,6 @@
 /** PgBouncer before the database of the service: in no mode does it take the settings of sessions. */
 import t from 'tap';
-import { sessionSettings } from '../../../src/server/store/database/session-settings.js';
+import { sessionSettings } from '../../../src/server/database/session-settings.js';
 import { startPgBouncer } from '../../support/breaking/pooler.js';
 import { runProcess } from '../../support/calling/run-cli.js';
 import { makeInstallation } from '../../support/servers/installation.js';

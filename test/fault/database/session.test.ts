@@ -1,11 +1,11 @@
 /** Settings that an operator made for the server, the database or the user: none of them changes what the service does. */
 import t, { type Test } from 'tap';
+import type { Pool } from '../../../src/server/database/connect.js';
 import { EmbeddedError } from '../../../src/server/embedded/embedded-error.js';
 import { getPostgresBinaries } from '../../../src/server/embedded/postgres-binaries.js';
 import { dataDirArgument } from '../../../src/server/embedded/postgres-cluster.js';
 import { findPostgresUser } from '../../../src/server/embedded/postgres-user.js';
 import { startServerProcess } from '../../../src/server/embedded/server-process.js';
-import type { Pool } from '../../../src/server/store/database/connect.js';
 import { startStartupStripper } from '../../support/breaking/startup-stripper.js';
 import { acknowledgement, newCreation, send } from '../../support/calling/load.js';
 import { runProcess } from '../../support/calling/run-cli.js';

@@ -4,10 +4,10 @@
  */
 import t, { type Test } from 'tap';
 import type { Job } from '../../../gen/attestation/jobs/v1/jobs_pb.js';
-import { sealJob, settleJob, witnessJob } from '../../../src/server/pipeline/jobs/job.js';
+import { connectPool } from '../../../src/server/database/connect.js';
+import { sealJob, settleJob, witnessJob } from '../../../src/server/jobs/job.js';
 import type { Pipeline } from '../../../src/server/pipeline/pipeline.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
-import { connectPool } from '../../../src/server/store/database/connect.js';
 import { type Break, startProxy, type TcpProxy } from '../../support/breaking/proxy.js';
 import { history } from '../../support/judging/batch-states.js';
 import { assertConsistent } from '../../support/judging/consistent.js';

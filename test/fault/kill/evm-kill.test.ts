@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { evmPrivateKey } from '../../../src/config/witnesses/evm.js';
-import { evmAccount } from '../../../src/server/witness/evm/account.js';
+import { evmAccount } from '../../../src/server/witnessing/clients/evm/account.js';
 import type { Break } from '../../support/breaking/proxy.js';
 import { commitOf, statement } from '../../support/breaking/statement-matchers.js';
 import { acknowledgement, newCreation, send } from '../../support/calling/load.js';

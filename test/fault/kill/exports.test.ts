@@ -1,6 +1,6 @@
 /** Workers that are killed, stopped or stalled while they ship: each submission is in one object, as it is now. */
 import t from 'tap';
-import { readExportProgress } from '../../../src/server/store/exports/export-status.js';
+import { readExportProgress } from '../../../src/server/exports/store/export-status.js';
 import { statement } from '../../support/breaking/statement-matchers.js';
 import { acknowledgement, newCreation, send, startLoad } from '../../support/calling/load.js';
 import { linesOf, objectsOf } from '../../support/exports/exports.js';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
 import { createLogger } from '../../../src/server/core/logger.js';
-import { createJobSender } from '../../../src/server/pipeline/jobs/job-sender.js';
+import { createJobSender } from '../../../src/server/jobs/job-sender.js';
 import { startProxy } from '../../support/breaking/proxy.js';
 import { setScene } from '../../support/fault-fixture.js';
 import { testNatsPrefix, testNatsUrl } from '../../support/servers/shared-nats.js';

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import t, { type Test } from 'tap';
 import { originHash } from '../../../src/proof/log/add-checkpoint.js';
 import { encodeVerifierKey, noteKey } from '../../../src/proof/log/note.js';
-import { listLogs } from '../../../src/server/store/log/logs.js';
+import { listLogs } from '../../../src/server/log/store/logs.js';
 import { acknowledgement, newCreation, send } from '../../support/calling/load.js';
 import { type Scene, setScene } from '../../support/fault-fixture.js';
 import { findFreePort } from '../../support/servers/free-port.js';

@@ -1,6 +1,6 @@
 /** What the tests of this folder stand on: a primary whose commits wait for a standby, and how that ends. */
 import t, { type Test } from 'tap';
-import type { Pool } from '../../../src/server/store/database/connect.js';
+import type { Pool } from '../../../src/server/database/connect.js';
 import { type StandbyPair, startStandbyPair } from '../../support/standby/standby-pair.js';
 import { until } from '../../support/until.js';
 

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import t from 'tap';
 import { rootOfLeafHashes } from '../../../src/proof/log/merkle.js';
-import type { Pool } from '../../../src/server/store/database/connect.js';
+import type { Pool } from '../../../src/server/database/connect.js';
 import { type App, startApp } from '../../support/app.js';
 import { readEntry, setEarlierEntry } from '../../support/breaking/register.js';
 import { startStandbyPair } from '../../support/standby/standby-pair.js';

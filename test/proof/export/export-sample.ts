@@ -23,7 +23,7 @@ import {
   type StatementFields,
   statementBytes,
 } from '../../../src/proof/statement/statement.js';
-import { requestTimestamp } from '../../../src/server/witness/rfc3161.js';
+import { requestTimestamp } from '../../../src/server/witnessing/clients/rfc3161.js';
 import { restJson } from '../rest-json.js';
 import { METADATA, NOW, PROJECT, type Service, SUBMITTED_AT } from '../sample.js';
 

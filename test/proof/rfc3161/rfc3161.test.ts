@@ -8,7 +8,7 @@ import { toPem } from '../../../src/proof/asn1/pem.js';
 import { concatBytes, fromHex, toHex, utf8 } from '../../../src/proof/bytes/encoding.js';
 import { sha256 } from '../../../src/proof/bytes/primitives.js';
 import { verifyTimestamp } from '../../../src/proof/rfc3161/verify-timestamp.js';
-import { timestampRequest } from '../../../src/server/witness/timestamp-request.js';
+import { timestampRequest } from '../../../src/server/witnessing/clients/timestamp-request.js';
 import {
   type CaChanges,
   codeOf,

@@ -7,7 +7,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import { ProofBundleSchema } from '../../../gen/attestation/v1/bundle_pb.js';
 import { fromBase64, toBase64 } from '../../../src/proof/bytes/encoding.js';
 import type { Verdict } from '../../../src/proof/verify/verify.js';
-import { requestTimestamp } from '../../../src/server/witness/rfc3161.js';
+import { requestTimestamp } from '../../../src/server/witnessing/clients/rfc3161.js';
 import { restJson } from '../rest-json.js';
 import { ed25519, makeSample, type Service } from '../sample.js';
 import { type Bundle, changed, good, other, otherGood, service } from '../verifying.js';

@@ -1,7 +1,7 @@
 /** Attempts to sign in, counted by address. */
 import t, { type Test } from 'tap';
+import { connectPool } from '../../../src/server/database/connect.js';
 import { createSignInLimits } from '../../../src/server/limits/sign-in-limits.js';
-import { connectPool } from '../../../src/server/store/database/connect.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
 
 const PEER = '192.0.2.1';

@@ -3,11 +3,11 @@ import t from 'tap';
 import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { EventType, WebhookStatus } from '../../../gen/attestation/v1/webhooks_pb.js';
-import { notifyJob, sealJob, settleJob, witnessJob } from '../../../src/server/pipeline/jobs/job.js';
-import { findDueJobs } from '../../../src/server/pipeline/jobs/reconcile.js';
+import { notifyJob, sealJob, settleJob, witnessJob } from '../../../src/server/jobs/job.js';
+import { findDueJobs } from '../../../src/server/pipeline/reconcile.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
 import { makeProject } from '../../../src/server/process/first-keys.js';
-import { updateWebhook } from '../../../src/server/store/webhooks/webhooks.js';
+import { updateWebhook } from '../../../src/server/webhooks/store/webhooks.js';
 import { letPass } from '../../support/breaking/database-clock.js';
 import {
   drain,

@@ -1,6 +1,6 @@
 import { rename } from 'node:fs/promises';
 import t, { type Test } from 'tap';
-import type { Sql } from '../../../src/server/store/database/connect.js';
+import type { Sql } from '../../../src/server/database/connect.js';
 import { type App, startApp } from '../../support/app.js';
 import { entryPlace } from '../../support/breaking/register.js';
 import { newKey, type TestKey } from '../../support/calling/test-keys.js';

@@ -8,7 +8,7 @@ import { WitnessService } from '../../../gen/attestation/admin/v1/witnesses_pb.j
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { readConfig } from '../../../src/config/config.js';
 import { verifyBundle } from '../../../src/proof/verify/verify.js';
-import { evmAccount } from '../../../src/server/witness/evm/account.js';
+import { evmAccount } from '../../../src/server/witnessing/clients/evm/account.js';
 import { startApp } from '../../support/app.js';
 import { adminOf } from '../../support/calling/admin.js';
 import { newKey } from '../../support/calling/test-keys.js';

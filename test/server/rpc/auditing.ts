@@ -1,5 +1,5 @@
 /** The audit log as tests read it. */
-import { type AuditRow, listAuditEntries } from '../../../src/server/store/projects/audit.js';
+import { type AuditRow, listAuditEntries } from '../../../src/server/admin/store/audit.js';
 import type { App } from '../../support/app.js';
 
 /** Every entry about a resource, newest first. */

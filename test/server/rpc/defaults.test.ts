@@ -29,16 +29,16 @@ import {
   ExportStart,
 } from '../../../gen/attestation/v1/exports_pb.js';
 import { jcs } from '../../../src/proof/bytes/jcs.js';
+import { DEFAULT_LIMITS } from '../../../src/server/admin/store/api-keys.js';
 import { defaultsOf, withoutDefaults } from '../../../src/server/json/defaults.js';
 import { admitsNumber, findRules } from '../../../src/server/json/field-rules.js';
 import { asFields, findFieldValue } from '../../../src/server/json/message-codec.js';
 import { deriveKeyRing } from '../../../src/server/keys/key-ring.js';
-import { DEFAULT_LIMITS } from '../../../src/server/store/projects/api-keys.js';
 import { ADMIN_METHODS, adminOf } from '../../support/calling/admin.js';
 import { publicMethods } from '../../support/calling/rpcs.js';
 import { newKey } from '../../support/calling/test-keys.js';
 import { BUCKET, OWNER } from '../../support/exports/s3/fixture.js';
-import { setExportScene } from './exports/exporting.js';
+import { setExportScene } from '../exports/rpc/exporting.js';
 import { creation } from './samples.js';
 
 const { app, store } = await setExportScene(t);

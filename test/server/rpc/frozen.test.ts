@@ -7,8 +7,8 @@ import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import { verifyBundle } from '../../../src/proof/verify/verify.js';
-import { logManager } from '../../../src/server/logs/log-manager.js';
-import { openRegister } from '../../../src/server/pipeline/register/open-register.js';
+import { logManager } from '../../../src/server/process/log-manager.js';
+import { openRegister } from '../../../src/server/witnessing/register/open-register.js';
 import { startApp } from '../../support/app.js';
 import { newKey } from '../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../support/judging/recorder.js';

@@ -9,10 +9,10 @@ import { consumeJobs } from '../../support/servers/consume-jobs.js';
 import { findFreePort } from '../../support/servers/free-port.js';
 import { until } from '../../support/until.js';
 import { answering, type Receiver, startReceiver } from '../../support/webhooks/receiver.js';
-import { setExportScene } from './exports/exporting.js';
+import { setExportScene } from '../exports/rpc/exporting.js';
+import { subscribe } from '../webhooks/rpc/subscribing.js';
 import { METADATA } from './samples.js';
 import { submit, submitInvalid } from './submitting.js';
-import { subscribe } from './webhooks/subscribing.js';
 
 /** What is left of `METADATA`. */
 const REDACTED = { schema: METADATA.schema };

@@ -21,7 +21,7 @@ import {
   EMBEDDED_POLICY_OID,
   openTimestampAuthority,
 } from '../../../src/server/timestamp-authority/timestamp-authority.js';
-import { timestampRequest } from '../../../src/server/witness/timestamp-request.js';
+import { timestampRequest } from '../../../src/server/witnessing/clients/timestamp-request.js';
 import { derImprint } from '../../support/certificates/timestamp-forge.js';
 import { openssl } from '../../support/witnesses/openssl-tsa.js';
 

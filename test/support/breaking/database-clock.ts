@@ -3,7 +3,7 @@
  * database's `clock_timestamp()` and `now()`; here functions of these names are found before the server's own.
  */
 import postgres from 'postgres';
-import type { Pool } from '../../../src/server/store/database/connect.js';
+import type { Pool } from '../../../src/server/database/connect.js';
 
 /** Gives the database a clock of its own, which runs as the server's does. To be called before the pools are opened. */
 export async function installClock(databaseUrl: string): Promise<void> {

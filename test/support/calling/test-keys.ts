@@ -1,11 +1,11 @@
 /** Projects and API keys of a running service. */
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
+import { revokeApiKey } from '../../../src/server/admin/store/api-keys.js';
 import { createLogger } from '../../../src/server/core/logger.js';
 import type { Principal } from '../../../src/server/core/principal.js';
 import { makeKey, makeProject } from '../../../src/server/process/first-keys.js';
 import { announceKeyChange } from '../../../src/server/queue/broadcast.js';
 import { openQueue } from '../../../src/server/queue/jetstream.js';
-import { revokeApiKey } from '../../../src/server/store/projects/api-keys.js';
 import type { App } from '../app.js';
 
 /** An API key as its holder has it. */

@@ -4,12 +4,15 @@ import { tmpdir } from 'node:os';
 import { create } from '@bufbuild/protobuf';
 import type { Test } from 'tap';
 import { DestinationKind, ExportDestinationSchema } from '../../../gen/attestation/v1/exports_pb.js';
-import { type AzureOptions, openAzureBlobWith } from '../../../src/server/export/azure/open-azure-blob.js';
+import {
+  type AzureOptions,
+  openAzureBlobWith,
+} from '../../../src/server/exports/destinations/azure/open-azure-blob.js';
 import {
   type DestinationContext,
   destinationMembers,
   type OpenDestination,
-} from '../../../src/server/export/destination.js';
+} from '../../../src/server/exports/destinations/destination.js';
 import { type FaultProxy, startFaultProxy } from '../breaking/fault-proxy.js';
 import { AZURITE_ACCOUNT, type Azurite } from './azurite.js';
 import type { StoreScene } from './store-cases.js';

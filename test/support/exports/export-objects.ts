@@ -1,7 +1,7 @@
 /** Objects for tests of destinations of exports. */
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { ExportObject, WriteControl } from '../../../src/server/export/destination.js';
+import type { ExportObject, WriteControl } from '../../../src/server/exports/destinations/destination.js';
 
 /** An object of a text. */
 export function textObject(name: string, text: string, revision = 1): ExportObject {

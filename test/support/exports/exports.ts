@@ -10,11 +10,11 @@ import {
   ExportStart,
 } from '../../../gen/attestation/v1/exports_pb.js';
 import { createLogger } from '../../../src/server/core/logger.js';
+import type { Pool } from '../../../src/server/database/connect.js';
+import { insertExport } from '../../../src/server/exports/store/exports.js';
 import { encryptSecret } from '../../../src/server/keys/encryption.js';
 import type { KeyRing } from '../../../src/server/keys/key-ring.js';
 import type { Pipeline } from '../../../src/server/pipeline/pipeline.js';
-import type { Pool } from '../../../src/server/store/database/connect.js';
-import { insertExport } from '../../../src/server/store/exports/exports.js';
 import { BUCKET, OWNER } from './s3/fixture.js';
 import type { S3Server } from './s3/s3-server.js';
 import { readObject } from './s3/store.js';

@@ -5,8 +5,8 @@ import {
   DestinationError,
   type ExportObject,
   type OpenDestination,
-} from '../../../src/server/export/destination.js';
-import type { HttpLimits } from '../../../src/server/export/http-client.js';
+} from '../../../src/server/exports/destinations/destination.js';
+import type { HttpLimits } from '../../../src/server/exports/destinations/http-client.js';
 import { type FaultProxy, isMethod, slowly } from '../breaking/fault-proxy.js';
 import { until } from '../until.js';
 import { control, largeMd5, largeObject, textObject } from './export-objects.js';

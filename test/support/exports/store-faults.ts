@@ -1,7 +1,7 @@
 /** What every store of objects must do as a destination of exports while its network or host fails. */
 import type { IncomingMessage } from 'node:http';
 import type { Test } from 'tap';
-import { DestinationError } from '../../../src/server/export/destination.js';
+import { DestinationError } from '../../../src/server/exports/destinations/destination.js';
 import {
   answerRaw,
   cutAfter,

@@ -6,12 +6,15 @@ import { rootOfLeafHashes } from '../../../src/proof/log/merkle.js';
 import { noteKey } from '../../../src/proof/log/note.js';
 import { rebuildLeaf } from '../../../src/proof/statement/leaf.js';
 import { statementBytes } from '../../../src/proof/statement/statement.js';
-import type { LogCache } from '../../../src/server/logs/log-cache.js';
-import { statementOf } from '../../../src/server/rpc/attestations/bundles/bundles.js';
-import type { Pool } from '../../../src/server/store/database/connect.js';
-import { type BatchRow, batchColumns } from '../../../src/server/store/log/batches.js';
-import type { Log } from '../../../src/server/store/log/logs.js';
-import { findSubmissions, type SubmissionRow } from '../../../src/server/store/submissions/submissions.js';
+import { statementOf } from '../../../src/server/attestations/bundles/bundles.js';
+import {
+  findSubmissions,
+  type SubmissionRow,
+} from '../../../src/server/attestations/submissions/submissions.js';
+import type { Pool } from '../../../src/server/database/connect.js';
+import type { LogCache } from '../../../src/server/log/log-cache.js';
+import { type BatchRow, batchColumns } from '../../../src/server/log/store/batches.js';
+import type { Log } from '../../../src/server/log/store/logs.js';
 import { readEntry } from '../breaking/register.js';
 
 /** A log as it was read, and all that is wrong with it. */

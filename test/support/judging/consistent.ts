@@ -7,13 +7,13 @@ import { readBundle } from '../../../src/proof/verify/read/read-bundle.js';
 import type { Policy } from '../../../src/proof/verify/steps/policy-step.js';
 import type { TrustedQuorum } from '../../../src/proof/verify/trust.js';
 import { createBundleVerifier } from '../../../src/proof/verify/verify.js';
-import { type LogCache, openLogCache } from '../../../src/server/logs/log-cache.js';
-import { createBundleReader, statementOf } from '../../../src/server/rpc/attestations/bundles/bundles.js';
-import { createTrustRootsReader } from '../../../src/server/rpc/trust-roots.js';
-import type { Pool } from '../../../src/server/store/database/connect.js';
-import { listLogs } from '../../../src/server/store/log/logs.js';
-import type { SubmissionRow } from '../../../src/server/store/submissions/submissions.js';
-import { listCoveringEvidence } from '../../../src/server/store/witnesses/witnesses.js';
+import { createBundleReader, statementOf } from '../../../src/server/attestations/bundles/bundles.js';
+import type { SubmissionRow } from '../../../src/server/attestations/submissions/submissions.js';
+import type { Pool } from '../../../src/server/database/connect.js';
+import { type LogCache, openLogCache } from '../../../src/server/log/log-cache.js';
+import { listLogs } from '../../../src/server/log/store/logs.js';
+import { createTrustRootsReader } from '../../../src/server/public/trust-roots.js';
+import { listCoveringEvidence } from '../../../src/server/witnessing/store/witnesses.js';
 import { inspectLog } from './consistent-log.js';
 
 /** What a client was told by a 201, and under which idempotency key. Artifacts are unique to their requests. */

@@ -1,7 +1,7 @@
 /** Looks for copies of a text wherever the service keeps or sends something. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Pool } from '../../../src/server/store/database/connect.js';
+import type { Pool } from '../../../src/server/database/connect.js';
 
 /** Every row of every table, all columns as text, and what statistics hold of columns: a line each. */
 export async function dumpTables(pool: Pool): Promise<string[]> {

@@ -2,7 +2,7 @@ import t from 'tap';
 import { groupTests } from './group-tests.js';
 
 t.test('every test file is in one process, with its neighbours unless it is to be alone', async (t) => {
-  const alone = ['docs.test.js', 'fault/kill.test.js', 'server/export/s3.test.js'];
+  const alone = ['docs.test.js', 'fault/kill.test.js', 'server/exports/destinations/s3.test.js'];
   const others = Array.from({ length: 12 }, (_, i) => `server/rpc/${i + 10}.test.js`);
   const processes = groupTests([...others, ...alone]);
   t.strictSame(processes, [
@@ -10,7 +10,7 @@ t.test('every test file is in one process, with its neighbours unless it is to b
     { name: '002/server/rpc/20.test', paths: others.slice(10) },
     { name: '003/docs.test', paths: ['docs.test.js'] },
     { name: '004/fault/kill.test', paths: ['fault/kill.test.js'] },
-    { name: '005/server/export/s3.test', paths: ['server/export/s3.test.js'] },
+    { name: '005/server/exports/destinations/s3.test', paths: ['server/exports/destinations/s3.test.js'] },
   ]);
 });
 

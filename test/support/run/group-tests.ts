@@ -7,7 +7,8 @@ export type TestProcess = { name: string; paths: string[] };
  * Files that have a process each: those that start processes of their own and take long, that change the environment or
  * measure memory, and that read the whole checkout.
  */
-const ALONE = /^(?:chaos|e2e|fault|generate|openapi|packages|server\/(?:embedded|export)|web)\/|^[^/]+$/;
+const ALONE =
+  /^(?:chaos|e2e|fault|generate|openapi|packages|server\/(?:embedded|exports\/destinations)|web)\/|^[^/]+$/;
 
 /**
  * Files of one process. Six of `server/rpc/` take 45 s of CPU in one process and 65 s in six, of which starting one and
@@ -22,7 +23,7 @@ const USUAL_MS = 15_000;
  * Sorts compiled test files into processes, the longest first: neighbours share one, except those that are alone. Tap starts
  * them in the order of their names.
  *
- * @param paths below `test/`, with slashes, as `server/rpc/list.test.js`
+ * @param paths below `test/`, with slashes, as `server/admin/sessions.test.js`
  * @param msOf how long a file took; undefined if that is not known
  */
 export function groupTests(

@@ -3,11 +3,11 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { connectPool, type Pool } from '../../../src/server/database/connect.js';
+import { migrate } from '../../../src/server/database/migrate.js';
 import { lockDataDir } from '../../../src/server/embedded/data-dir.js';
 import { startPostgres } from '../../../src/server/embedded/postgres.js';
 import type { ServerLog } from '../../../src/server/embedded/server-process.js';
-import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
-import { migrate } from '../../../src/server/store/database/migrate.js';
 import { DATA_DIR_PREFIX, dataFolder } from './data-folder.js';
 
 const execute = promisify(execFile);

@@ -1,8 +1,8 @@
 /** A worker that does what the queue brings it and never looks into the tables, so that it is the jobs that wake it. */
 import type { Test } from 'tap';
 import { createOutageLogs } from '../../../src/server/core/outage-log.js';
-import { consumeStages, STAGES } from '../../../src/server/pipeline/jobs/consumers.js';
-import { createJobSender } from '../../../src/server/pipeline/jobs/job-sender.js';
+import { createJobSender } from '../../../src/server/jobs/job-sender.js';
+import { consumeStages, STAGES } from '../../../src/server/pipeline/consumers.js';
 import type { Pipeline } from '../../../src/server/pipeline/pipeline.js';
 import type { StopConsuming } from '../../../src/server/queue/consume.js';
 import type { App } from '../app.js';

@@ -1,10 +1,10 @@
 /** Lets the work of a worker in this process come to an end. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { findDueJobs } from '../../../src/server/pipeline/jobs/reconcile.js';
+import type { Pool } from '../../../src/server/database/connect.js';
+import { LogLock, listLogs } from '../../../src/server/log/store/logs.js';
+import { findDueJobs } from '../../../src/server/pipeline/reconcile.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
 import type { Worker } from '../../../src/server/process/worker/worker.js';
-import type { Pool } from '../../../src/server/store/database/connect.js';
-import { LogLock, listLogs } from '../../../src/server/store/log/logs.js';
 
 /** Between rounds in which nothing was done, while others hold leases. */
 const POLL_MS = 10;

@@ -8,10 +8,10 @@ import { createInterface } from 'node:readline';
 import type { Test } from 'tap';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import type { Principal } from '../../../src/server/core/principal.js';
+import { connectPool, type Pool } from '../../../src/server/database/connect.js';
 import { openSecrets } from '../../../src/server/embedded/secrets.js';
 import { formatSecretKey, parseKeyRing } from '../../../src/server/keys/key-ring.js';
 import { makeKey, makeProject } from '../../../src/server/process/first-keys.js';
-import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { PROGRAM } from '../calling/run-cli.js';
 
 /** How a process ended. */

@@ -1,16 +1,16 @@
 /** A sequencer over a database of its own, reached through a proxy. */
 import type { Test } from 'tap';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
-import { ApiError } from '../../../src/server/core/errors.js';
-import { createSequencer, type Sequencer } from '../../../src/server/pipeline/sequence.js';
-import type { SequencerDeps } from '../../../src/server/pipeline/write-rows.js';
-import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
-import { errorCode } from '../../../src/server/store/database/database-errors.js';
+import { createSequencer, type Sequencer } from '../../../src/server/attestations/sequence/sequence.js';
 import {
   type NewSubmission,
   type SequencedRow,
   SubmissionOutcome,
-} from '../../../src/server/store/submissions/sequence-submissions.js';
+} from '../../../src/server/attestations/sequence/sequence-submissions.js';
+import type { SequencerDeps } from '../../../src/server/attestations/sequence/write-rows.js';
+import { ApiError } from '../../../src/server/core/errors.js';
+import { connectPool, type Pool } from '../../../src/server/database/connect.js';
+import { errorCode } from '../../../src/server/database/database-errors.js';
 import { startProxy, type TcpProxy } from '../breaking/proxy.js';
 import { type Acknowledged, assertConsistent } from '../judging/consistent.js';
 import { drain, makePipeline, makeWitness, type TestPipeline } from '../pipeline.js';

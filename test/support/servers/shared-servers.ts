@@ -2,9 +2,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import postgres from 'postgres';
 import type { Test } from 'tap';
-import { connectPool } from '../../../src/server/store/database/connect.js';
-import { errorCode } from '../../../src/server/store/database/database-errors.js';
-import { migrate } from '../../../src/server/store/database/migrate.js';
+import { connectPool } from '../../../src/server/database/connect.js';
+import { errorCode } from '../../../src/server/database/database-errors.js';
+import { migrate } from '../../../src/server/database/migrate.js';
 import { until } from '../until.js';
 import { startLocalServers } from './local-servers.js';
 
@@ -109,7 +109,7 @@ async function getTemplate(sql: postgres.Sql, databaseUrl: string): Promise<stri
 }
 
 function hashMigrations(): string {
-  const folder = new URL('../../../src/server/store/migrations/', import.meta.url);
+  const folder = new URL('../../../src/server/database/migrations/', import.meta.url);
   const hash = createHash('sha256');
   for (const name of readdirSync(folder).sort())
     hash.update(name).update(readFileSync(new URL(name, folder)));

@@ -5,7 +5,7 @@ import { toHex } from '../../../src/proof/bytes/encoding.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../../src/proof/statement/dsse.js';
 import { rebuildLeaf } from '../../../src/proof/statement/leaf.js';
 import { metadataCommitment, statementBytes } from '../../../src/proof/statement/statement.js';
-import type { NewSubmission } from '../../../src/server/store/submissions/sequence-submissions.js';
+import type { NewSubmission } from '../../../src/server/attestations/sequence/sequence-submissions.js';
 import type { Acknowledged } from '../judging/consistent.js';
 
 type DsseKey = Parameters<typeof sign>[2];

@@ -10,43 +10,63 @@ const ENTRIES = /^src\/(?:main\.ts|web\/[^/]+\/main\.tsx|generate\/.*|proof\/byt
 
 const BASE = ['protocol', 'server/core', 'server/keys', 'config'];
 const PURE = ['proof', 'server/schema', 'server/json', 'server/net'];
-const OUTER = [
-  'server/store',
-  'server/queue',
-  'server/witness',
-  'server/export',
-  'server/timestamp-authority',
-  'server/embedded',
+/** What features share. */
+const COMMON = ['database', 'queue', 'jobs', 'rpc', 'idempotency', 'limits', 'admin'].map(inServer);
+const LOG = [...BASE, ...PURE, ...COMMON, 'server/log'];
+const WITNESSING = [...LOG, 'server/witnessing', 'server/witnessing/clients'];
+const ATTESTATIONS = [...WITNESSING, 'server/attestations'];
+const FEATURES = [
+  ...ATTESTATIONS,
+  ...['webhooks', 'exports', 'exports/destinations', 'public'].map(inServer),
 ];
-const STAGES = [...BASE, ...PURE, ...OUTER, 'server/pipeline'];
-const HANDLERS = [...STAGES, 'server/logs', 'server/limits', 'server/rpc'];
-const SERVER = [...HANDLERS, 'server/http', 'server/web', 'server/tlog', 'server/signing', 'server/ops'];
+const SERVER = [...FEATURES, ...['pipeline', 'http', 'web', 'ops', 'cosigner'].map(inServer)];
+const ALL = [...SERVER, ...['timestamp-authority', 'embedded', 'process'].map(inServer)];
 
-/** The rooms of src, each with those it may import beside itself. A room is a folder of src, or one of src/server. */
+/**
+ * The rooms of src, each with those it may import beside itself. A room is a folder of src, or one of src/server, or one
+ * of these that is named here.
+ */
 const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
   ['protocol', []],
   ['server/core', ['protocol']],
-  ['server/keys', ['protocol', 'server/core']],
+  ['server/keys', ['protocol', 'proof', 'server/core']],
   ['config', ['protocol', 'proof', 'server/core', 'server/keys']],
   ['proof', ['protocol']],
-  ...['server/schema', 'server/json', 'server/net'].map((room) => [room, [...BASE, 'proof']] as const),
+  ...['schema', 'json', 'net'].map((room) => [inServer(room), [...BASE, 'proof']] as const),
   ['client', ['protocol', 'proof']],
   ['web', ['protocol', 'proof', 'client']],
-  ...OUTER.map((room) => [room, [...BASE, ...PURE]] as const),
-  ['server/pipeline', [...BASE, ...PURE, ...OUTER]],
-  ['server/logs', STAGES],
-  ['server/limits', STAGES],
-  ['server/rpc', [...STAGES, 'server/logs', 'server/limits']],
-  ['server/http', [...BASE, ...PURE]],
-  ['server/web', [...BASE, ...PURE]],
-  ['server/tlog', HANDLERS],
-  ['server/signing', HANDLERS],
-  ['server/ops', HANDLERS],
-  ['server/cosigner', [...STAGES, 'server/http', 'server/ops']],
-  ['server/process', [...SERVER, 'server/cosigner']],
-  ['cli', [...SERVER, 'server/process', 'client']],
-  ['generate', [...SERVER, 'server/process', 'client', 'cli']],
+  ...['database', 'queue', 'rpc', 'http', 'web', 'witnessing/clients', 'exports/destinations'].map(
+    (room) => [inServer(room), [...BASE, ...PURE]] as const,
+  ),
+  ...['timestamp-authority', 'embedded'].map((room) => [inServer(room), [...BASE, ...PURE]] as const),
+  ...['jobs', 'idempotency', 'limits', 'admin'].map(
+    (room, at) =>
+      [
+        inServer(room),
+        [
+          ...BASE,
+          ...PURE,
+          ...['database', 'queue', 'rpc', 'jobs', 'idempotency', 'limits'].slice(0, 3 + at).map(inServer),
+        ],
+      ] as const,
+  ),
+  ['server/log', LOG],
+  ['server/witnessing', WITNESSING],
+  ['server/attestations', ATTESTATIONS],
+  ['server/webhooks', [...BASE, ...PURE, ...COMMON]],
+  ['server/exports', [...ATTESTATIONS, 'server/webhooks', 'server/exports/destinations']],
+  ['server/public', ATTESTATIONS],
+  ['server/pipeline', FEATURES],
+  ['server/ops', [...FEATURES, 'server/pipeline']],
+  ['server/cosigner', [...LOG, 'server/http', 'server/ops']],
+  ['server/process', ALL],
+  ['cli', [...ALL, 'client']],
+  ['generate', [...ALL, 'client', 'cli']],
 ]);
+
+function inServer(room: string): string {
+  return `server/${room}`;
+}
 
 /** The configuration, and the client library, which is part of other programs. */
 const READ_ENVIRONMENT = new Set(['src/config/process-env.ts', 'src/client/env-fetch.ts']);
@@ -170,7 +190,8 @@ function findForbidden(path: string, targets: readonly string[]): string[] {
 function roomOf(path: string): string {
   if (path === 'src/main.ts') return 'cli';
   const folders = path.split('/').slice(1, -1);
-  return folders.slice(0, folders[0] === 'server' ? 2 : 1).join('/');
+  const inner = folders.slice(0, 3).join('/');
+  return MAY_IMPORT.has(inner) ? inner : folders.slice(0, folders[0] === 'server' ? 2 : 1).join('/');
 }
 
 /** Circles of imports, each as the way around it, found depth first; one for each edge that closes a circle. */

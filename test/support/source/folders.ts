@@ -7,7 +7,7 @@ import type { Sources } from './architecture.js';
 const MAX_FILES = 20;
 
 /** A list in the order of its numbers is read as a list, and a migration's name is its identity in the database. */
-const LISTS = ['src/server/store/migrations'];
+const LISTS = ['src/server/database/migrations'];
 
 /** The folders with more than 20 files directly in them, whatever their kind, each with the number. */
 export function findCrowdedFolders(paths: readonly string[]): string[] {

@@ -2,10 +2,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import { connectPool, type Pool } from '../../../src/server/database/connect.js';
+import { migrate } from '../../../src/server/database/migrate.js';
 import { lockDataDir } from '../../../src/server/embedded/data-dir.js';
 import { startPostgres } from '../../../src/server/embedded/postgres.js';
-import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
-import { migrate } from '../../../src/server/store/database/migrate.js';
 import { type Link, startLink } from '../breaking/link.js';
 import { startProxy } from '../breaking/proxy.js';
 import { copyClusterTemplate } from '../servers/cluster-template.js';

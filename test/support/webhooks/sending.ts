@@ -7,8 +7,8 @@ import {
   openWebhookSender,
   type SendDeps,
   type WebhookRequest,
-} from '../../../src/server/pipeline/webhooks/send.js';
-import { findSecretBytes, formatSecret } from '../../../src/server/pipeline/webhooks/sign.js';
+} from '../../../src/server/webhooks/delivery/send.js';
+import { findSecretBytes, formatSecret } from '../../../src/server/webhooks/delivery/sign.js';
 
 /** The time of every sender, Unix milliseconds. */
 export const NOW_MS = Math.floor(Date.now() / 1000) * 1000 + 250;

@@ -4,9 +4,9 @@ import type { Job } from '../../../gen/attestation/jobs/v1/jobs_pb.js';
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { utf8 } from '../../../src/proof/bytes/encoding.js';
-import { findDueLogJobs } from '../../../src/server/pipeline/jobs/reconcile.js';
+import { findDueLogJobs } from '../../../src/server/pipeline/reconcile.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
-import type { Witness, WitnessAnswer } from '../../../src/server/witness/witness.js';
+import type { Witness, WitnessAnswer } from '../../../src/server/witnessing/clients/witness.js';
 import { letPass } from '../breaking/database-clock.js';
 import type { TestPipeline, TestWitness } from '../pipeline.js';
 

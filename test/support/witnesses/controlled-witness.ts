@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
-import type { WitnessSetup } from '../../../src/server/logs/set-up-witnesses.js';
 import { openTimestampAuthority } from '../../../src/server/timestamp-authority/timestamp-authority.js';
-import { rfc3161Witness } from '../../../src/server/witness/rfc3161.js';
+import { rfc3161Witness } from '../../../src/server/witnessing/clients/rfc3161.js';
+import type { WitnessSetup } from '../../../src/server/witnessing/set-up-witnesses.js';
 
 /** How a witness answers the worker. */
 export type ControlledWitness = {

@@ -1,7 +1,7 @@
 /** Sends alarms to a webhook, signed as Standard Webhooks say. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { signatureHeaders } from '../../../server/pipeline/webhooks/sign.js';
-import { boundedRequest } from '../../../server/witness/bounded-request.js';
+import { signatureHeaders } from '../../../server/webhooks/delivery/sign.js';
+import { boundedRequest } from '../../../server/witnessing/clients/bounded-request.js';
 
 /** Where alarms go. `key` signs them; none of them is signed without. */
 export type WebhookTarget = { readonly url: string; readonly key: Uint8Array | undefined };

@@ -8,7 +8,7 @@ import { HASH_BYTES } from '../../../proof/log/merkle.js';
 import { MAX_NOTE_BYTES } from '../../../proof/log/note.js';
 import type { TileRef } from '../../../proof/log/tile.js';
 import { TILE_WIDTH, type TileAddress, tilePath } from '../../../proof/log/tile-path.js';
-import { boundedRequest, WitnessRequestError } from '../../../server/witness/bounded-request.js';
+import { boundedRequest, WitnessRequestError } from '../../../server/witnessing/clients/bounded-request.js';
 
 /** `name` is for messages. `tiles` is the URL above `tile/`; witnesses have none. */
 export type LogSource = {

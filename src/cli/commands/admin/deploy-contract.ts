@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { openSettings, parseValue } from '../../../config/settings.js';
 import { evmKeyFile, evmPrivateKey, weiOfGwei } from '../../../config/witnesses/evm.js';
-import { evmAccount } from '../../../server/witness/evm/account.js';
-import { deployAnchor } from '../../../server/witness/evm/deploy.js';
+import { evmAccount } from '../../../server/witnessing/clients/evm/account.js';
+import { deployAnchor } from '../../../server/witnessing/clients/evm/deploy.js';
 import { type Cli, print, printError, UsageError } from '../../cli.js';
 import { openEvmRpc } from '../../flags/evm-flags.js';
 import { addHelp } from '../../output/help.js';

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { readConfig } from '../../../config/config.js';
 import type { EnvironmentName } from '../../../protocol/environment.js';
-import type { DsseKeyManager, DsseKeyStatus } from '../../../server/signing/dsse-key-manager.js';
+import type { DsseKeyManager, DsseKeyStatus } from '../../../server/attestations/signing/dsse-key-manager.js';
 import { type Cli, print, UsageError } from '../../cli.js';
 import { parseDuration } from '../../flags/flag-values.js';
 import { readWithFlags } from '../../flags/setting-flags.js';

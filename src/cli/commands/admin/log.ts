@@ -6,7 +6,7 @@ import { readSettingFile } from '../../../config/setting-files.js';
 import type { EnvironmentName } from '../../../protocol/environment.js';
 import { parseMlDsaKey } from '../../../server/keys/ml-dsa-key.js';
 import { rawEd25519PublicKey } from '../../../server/keys/secrets.js';
-import type { LogManager, LogStatus } from '../../../server/logs/log-manager.js';
+import type { LogManager, LogStatus } from '../../../server/process/log-manager.js';
 import { type Cli, print, UsageError } from '../../cli.js';
 import { readWithFlags } from '../../flags/setting-flags.js';
 import { addHelp } from '../../output/help.js';
@@ -86,7 +86,7 @@ async function readPublicKey(path: string): Promise<Uint8Array> {
   try {
     const socketKey = parseSocketKey(path);
     if (socketKey !== undefined) {
-      return await (await import('../../../server/signing/log-keys.js')).readRemoteLogKey(socketKey);
+      return await (await import('../../../server/log/log-keys.js')).readRemoteLogKey(socketKey);
     }
     const key = createPublicKey(readSettingFile(path));
     if (key.asymmetricKeyType !== 'ed25519') throw new Error('it is not an Ed25519 key');

@@ -1,25 +1,25 @@
 import { AttestationService } from '../../../../gen/attestation/v1/attestations_pb.js';
 import type { Config } from '../../../config/config.js';
+import { type AttestationDeps, attestationHandlers } from '../../attestations/attestations.js';
+import { createBundleReader } from '../../attestations/bundles/bundles.js';
+import { createProofTiles } from '../../attestations/bundles/proof-tiles.js';
+import type { SubmissionReaders } from '../../attestations/bundles/ready-bundle.js';
+import type { DsseSigner } from '../../attestations/create/new-submission.js';
+import { createKnownBatches } from '../../attestations/lists/listed-batches.js';
+import type { Sequencers } from '../../attestations/sequence/sequencers.js';
+import { receiptSigners } from '../../attestations/signing/receipt-signers.js';
+import { createSubmissionReader } from '../../attestations/submissions/submission-reader.js';
+import { createChangeCounter, createSubmissionLoader } from '../../attestations/submissions/submissions.js';
 import type { Lookup } from '../../core/lookup.js';
 import type { Principal } from '../../core/principal.js';
 import { createRandomSource } from '../../core/random.js';
 import { createYieldQueue } from '../../core/serial-queue.js';
+import type { Pool } from '../../database/connect.js';
 import type { ServiceEntry } from '../../http/services.js';
+import { openIdempotency } from '../../idempotency/idempotency.js';
 import type { HeldLogKeys } from '../../keys/log-key.js';
-import type { LogCache } from '../../logs/log-cache.js';
-import type { Sequencers } from '../../pipeline/sequencers.js';
-import { type AttestationDeps, attestationHandlers } from '../../rpc/attestations/attestations.js';
-import { createBundleReader } from '../../rpc/attestations/bundles/bundles.js';
-import { createProofTiles } from '../../rpc/attestations/bundles/proof-tiles.js';
-import type { SubmissionReaders } from '../../rpc/attestations/bundles/ready-bundle.js';
-import type { DsseSigner } from '../../rpc/attestations/create/new-submission.js';
-import { createSubmissionReader } from '../../rpc/attestations/submissions/submission-reader.js';
-import { openIdempotency } from '../../rpc/idempotency.js';
+import type { LogCache } from '../../log/log-cache.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
-import { receiptSigners } from '../../signing/receipt-signers.js';
-import type { Pool } from '../../store/database/connect.js';
-import { createKnownBatches } from '../../store/submissions/listed-batches.js';
-import { createChangeCounter, createSubmissionLoader } from '../../store/submissions/submissions.js';
 
 /** The open resources of AttestationService. */
 export type AttestationParts = {

@@ -1,14 +1,14 @@
 import { SessionService } from '../../../../gen/attestation/admin/v1/sessions_pb.js';
 import type { Config } from '../../../config/config.js';
+import { createSessionPrincipals } from '../../admin/session-principals.js';
+import { sessionHandlers } from '../../admin/sessions.js';
 import { createRandomSource } from '../../core/random.js';
+import type { Pool } from '../../database/connect.js';
 import type { ServerDeps } from '../../http/server.js';
 import type { ServiceEntry } from '../../http/services.js';
 import { deriveSessionKey } from '../../keys/session-token.js';
 import { createSignInLimits } from '../../limits/sign-in-limits.js';
-import { sessionHandlers } from '../../rpc/admin/sessions.js';
 import type { Cursors } from '../../rpc/cursor.js';
-import { createSessionPrincipals } from '../../rpc/session-principals.js';
-import type { Pool } from '../../store/database/connect.js';
 import { SCOPES } from '../first-keys.js';
 
 /** The dashboard: its sessions, and the service that starts and ends them. */

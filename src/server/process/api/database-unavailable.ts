@@ -1,7 +1,7 @@
 import { unavailable } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import { createOutageLog } from '../../core/outage-log.js';
-import { errorCode, isDatabaseUnavailable, STANDBY_AWAY } from '../../store/database/database-errors.js';
+import { errorCode, isDatabaseUnavailable, STANDBY_AWAY } from '../../database/database-errors.js';
 
 const RETRY_SECONDS = 2;
 

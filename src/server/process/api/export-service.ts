@@ -1,15 +1,15 @@
 import { ExportService } from '../../../../gen/attestation/v1/exports_pb.js';
 import type { Config } from '../../../config/config.js';
 import { createRandomSource } from '../../core/random.js';
+import type { Pool } from '../../database/connect.js';
+import { exportHandlers } from '../../exports/rpc/exports.js';
 import type { ServiceEntry } from '../../http/services.js';
+import { openIdempotency } from '../../idempotency/idempotency.js';
+import { createProjectSlots } from '../../jobs/project-slots.js';
+import type { SendJob } from '../../jobs/send-after.js';
 import { deriveKeyRing } from '../../keys/key-ring.js';
-import { createProjectSlots } from '../../pipeline/project-slots.js';
 import type { Cursors } from '../../rpc/cursor.js';
-import { exportHandlers } from '../../rpc/exports/exports.js';
-import { openIdempotency } from '../../rpc/idempotency.js';
-import type { SendJob } from '../../rpc/send-after.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
-import type { Pool } from '../../store/database/connect.js';
 import { destinationOpener } from '../destination-opener.js';
 
 /** Probes of one process in progress, over all projects. */

@@ -1,16 +1,16 @@
 import type { FastifyInstance } from 'fastify';
 import type { LogSigner } from '../../../proof/log/log-signature.js';
-import type { Register } from '../../pipeline/register/register.js';
-import type { Pool } from '../../store/database/connect.js';
-import type { Log } from '../../store/log/logs.js';
-import { createLogPageReader } from '../../tlog/log-page.js';
-import { createLogReader } from '../../tlog/log-reader.js';
+import type { Pool } from '../../database/connect.js';
+import type { Register } from '../../log/register/register.js';
+import type { Log } from '../../log/store/logs.js';
+import { createLogPageReader } from '../../public/log-page.js';
+import { createLogReader } from '../../public/log-reader.js';
 import {
   createPublicBundleReader,
   type PublicBundleDeps,
   publicLookupRoutes,
-} from '../../tlog/public-lookup.js';
-import { PUBLIC_PATH, type TlogDeps, tlogRoutes } from '../../tlog/routes.js';
+} from '../../public/public-lookup.js';
+import { PUBLIC_PATH, type TlogDeps, tlogRoutes } from '../../public/routes.js';
 import { apiDocumentRoutes } from '../../web/api-documents.js';
 import { badgeRoutes } from '../../web/badge-routes.js';
 import { startPageRoutes } from '../../web/start/start-page.js';

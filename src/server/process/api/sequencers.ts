@@ -1,11 +1,11 @@
 import type { Config } from '../../../config/config.js';
-import type { LogCache } from '../../logs/log-cache.js';
-import type { LogGuard } from '../../logs/log-guard.js';
-import { sealJob } from '../../pipeline/jobs/job.js';
-import type { JobSender } from '../../pipeline/jobs/job-sender.js';
-import { createSequencers, type Sequencers } from '../../pipeline/sequencers.js';
-import type { Pool } from '../../store/database/connect.js';
-import type { StandbyWatch } from '../../store/database/standby-watch.js';
+import { createSequencers, type Sequencers } from '../../attestations/sequence/sequencers.js';
+import type { Pool } from '../../database/connect.js';
+import type { StandbyWatch } from '../../database/standby-watch.js';
+import { sealJob } from '../../jobs/job.js';
+import type { JobSender } from '../../jobs/job-sender.js';
+import type { LogCache } from '../../log/log-cache.js';
+import type { LogGuard } from '../../log/log-guard.js';
 
 /** Bounds of the batched write. Two calls in flight saturate the database; 3 and 4 gained nothing. */
 const LIMITS = {

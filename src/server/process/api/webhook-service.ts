@@ -1,14 +1,14 @@
 import { WebhookService } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import type { Config } from '../../../config/config.js';
 import { createRandomSource } from '../../core/random.js';
+import type { Pool } from '../../database/connect.js';
 import type { ServiceEntry } from '../../http/services.js';
+import { openIdempotency } from '../../idempotency/idempotency.js';
+import type { SendJob } from '../../jobs/send-after.js';
 import { deriveKeyRing } from '../../keys/key-ring.js';
 import { findDestinationProblem, resolveByDns } from '../../net/destination.js';
 import type { Cursors } from '../../rpc/cursor.js';
-import { openIdempotency } from '../../rpc/idempotency.js';
-import type { SendJob } from '../../rpc/send-after.js';
-import { webhookHandlers } from '../../rpc/webhooks/webhooks.js';
-import type { Pool } from '../../store/database/connect.js';
+import { webhookHandlers } from '../../webhooks/rpc/webhooks.js';
 
 /** WebhookService over an open database. `baseUrl` is read when an event is shown. */
 export function webhookService(

@@ -1,13 +1,13 @@
 import type { Config } from '../../../config/config.js';
+import { indexArtifacts } from '../../attestations/artifacts/index-artifacts.js';
+import { endReplacedLogs, retireDsseKeys } from '../../attestations/signing/retirement.js';
 import type { Logger } from '../../core/logger.js';
-import { indexArtifacts } from '../../pipeline/index-artifacts.js';
-import type { createReconcilers } from '../../pipeline/jobs/reconciler.js';
+import type { StandbyWatch } from '../../database/standby-watch.js';
+import { fillTileNodes } from '../../log/store/tiles.js';
 import type { Pipeline } from '../../pipeline/pipeline.js';
-import { createRecheck } from '../../pipeline/witnesses/recheck.js';
-import type { StandbyWatch } from '../../store/database/standby-watch.js';
-import { fillTileNodes } from '../../store/log/tiles.js';
-import { endReplacedLogs, retireDsseKeys } from '../../store/retirement.js';
-import { recordWorker } from '../../store/workers.js';
+import type { createReconcilers } from '../../pipeline/reconciler.js';
+import { recordWorker } from '../../pipeline/workers.js';
+import { createRecheck } from '../../witnessing/recheck.js';
 import { prune } from './prune.js';
 
 const RECONCILE_MS = 1_000;

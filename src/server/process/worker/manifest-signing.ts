@@ -1,12 +1,12 @@
 import { fromHex, fromUtf8 } from '../../../proof/bytes/encoding.js';
 import { manifestEnvelope, manifestStatement } from '../../../proof/export/manifest.js';
+import { createDsseSigners } from '../../attestations/signing/dsse-signers.js';
+import { type HeldKey, openStatementKeys } from '../../attestations/signing/statement-keys.js';
+import type { Pool } from '../../database/connect.js';
+import { readDatabaseMs } from '../../database/session.js';
+import type { Exports } from '../../exports/ship/export-stage.js';
 import type { Secrets } from '../../keys/secrets.js';
-import type { LogCache } from '../../logs/log-cache.js';
-import type { Exports } from '../../pipeline/exports/export-stage.js';
-import { createDsseSigners } from '../../signing/dsse-signers.js';
-import { type HeldKey, openStatementKeys } from '../../signing/statement-keys.js';
-import type { Pool } from '../../store/database/connect.js';
-import { readDatabaseMs } from '../../store/database/session.js';
+import type { LogCache } from '../../log/log-cache.js';
 
 /** Signs the manifests of exports, with the keys that sign statements. */
 type ManifestSigner = { sign: Exports['signManifest']; close(): Promise<void> };

@@ -1,15 +1,15 @@
 import type { Config } from '../../../config/config.js';
-import type { Pool } from '../../store/database/connect.js';
-import { pruneIdempotencyKeys } from '../../store/idempotency.js';
-import { pruneKeyLeases } from '../../store/idempotency-leases.js';
-import { keepAuditPartitions } from '../../store/projects/audit.js';
-import { pruneSessions } from '../../store/projects/sessions.js';
-import { pruneSignInAttempts } from '../../store/projects/sign-in-attempts.js';
-import { pruneUsage, rollUpUsage } from '../../store/projects/usage.js';
-import { pruneDeliveries } from '../../store/webhooks/webhook-deliveries.js';
-import { pruneRanges } from '../../store/webhooks/webhook-ranges.js';
-import { pruneWebhooks } from '../../store/webhooks/webhooks.js';
-import { pruneWorkers } from '../../store/workers.js';
+import { keepAuditPartitions } from '../../admin/store/audit.js';
+import { pruneSessions } from '../../admin/store/sessions.js';
+import { pruneUsage, rollUpUsage } from '../../admin/store/usage.js';
+import type { Pool } from '../../database/connect.js';
+import { pruneIdempotencyKeys } from '../../idempotency/idempotency-keys.js';
+import { pruneKeyLeases } from '../../idempotency/idempotency-leases.js';
+import { pruneSignInAttempts } from '../../limits/sign-in-attempts.js';
+import { pruneWorkers } from '../../pipeline/workers.js';
+import { pruneDeliveries } from '../../webhooks/store/webhook-deliveries.js';
+import { pruneRanges } from '../../webhooks/store/webhook-ranges.js';
+import { pruneWebhooks } from '../../webhooks/store/webhooks.js';
 
 /** Rows per statement, so that none holds its locks for long. */
 const ROWS = 10_000;

@@ -1,8 +1,8 @@
 import type { Logger } from '../../core/logger.js';
+import type { Pool } from '../../database/connect.js';
+import { listSecretsUnderOtherKeys, replaceSecrets } from '../../exports/store/export-secrets.js';
 import { decryptSecret, encryptSecret } from '../../keys/encryption.js';
 import { deriveKeyRing, type KeyRing } from '../../keys/key-ring.js';
-import type { Pool } from '../../store/database/connect.js';
-import { listSecretsUnderOtherKeys, replaceSecrets } from '../../store/exports/export-secrets.js';
 
 /** Dependencies of re-encryption. `secretKeys` are those of SECRET_KEY. */
 type ReencryptDeps = { pool: Pool; log: Logger; secretKeys: KeyRing };

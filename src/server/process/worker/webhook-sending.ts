@@ -2,16 +2,16 @@ import type { Config } from '../../../config/config.js';
 import type { Logger } from '../../core/logger.js';
 import { createOutageLog } from '../../core/outage-log.js';
 import { createRandomSource, idMaker } from '../../core/random.js';
+import { connectPool } from '../../database/connect.js';
+import { keepRenewing, LEASE_MS } from '../../jobs/lease.js';
+import { createProjectSlots } from '../../jobs/project-slots.js';
 import { deriveKeyRing } from '../../keys/key-ring.js';
 import type { Secrets } from '../../keys/secrets.js';
 import { guardedConnector } from '../../net/destination.js';
-import { keepRenewing, LEASE_MS } from '../../pipeline/lease.js';
-import { createProjectSlots } from '../../pipeline/project-slots.js';
-import { type AttemptCounts, createAttemptRecorder } from '../../pipeline/webhooks/attempt.js';
-import { openWebhookSender } from '../../pipeline/webhooks/send.js';
-import type { Webhooks } from '../../pipeline/webhooks/webhook-stage.js';
-import { connectPool } from '../../store/database/connect.js';
-import { renewLeases } from '../../store/webhooks/webhook-leases.js';
+import { type AttemptCounts, createAttemptRecorder } from '../../webhooks/delivery/attempt.js';
+import { openWebhookSender } from '../../webhooks/delivery/send.js';
+import type { Webhooks } from '../../webhooks/delivery/webhook-stage.js';
+import { renewLeases } from '../../webhooks/store/webhook-leases.js';
 import type { Standby } from '../standby.js';
 
 /** The options of webhook delivery. */

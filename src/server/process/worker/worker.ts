@@ -4,34 +4,34 @@ import type { Config } from '../../../config/config.js';
 import type { Logger } from '../../core/logger.js';
 import { createOutageLogs } from '../../core/outage-log.js';
 import type { ShutdownHooks } from '../../core/shutdown.js';
+import { connectPool, type Pool } from '../../database/connect.js';
+import { assertMigrated } from '../../database/migrate.js';
+import { assertSession } from '../../database/session.js';
+import { createJobSender, type JobSender } from '../../jobs/job-sender.js';
+import { toleratingOutage } from '../../jobs/tolerate-outage.js';
 import type { HeldLogKeys } from '../../keys/log-key.js';
-import { getLogDomain } from '../../logs/log-domain.js';
-import { type LogKeyState, readLogKeyStates, warnOfMissingMlDsaKeys } from '../../logs/log-key-states.js';
-import { setUpLogs } from '../../logs/set-up-logs.js';
-import { setUpWitnesses, type WitnessSetup } from '../../logs/set-up-witnesses.js';
-import { environmentChecks } from '../../ops/environment-checks.js';
-import type { Check } from '../../ops/ops-listener.js';
-import { consumeStages, STAGES } from '../../pipeline/jobs/consumers.js';
-import { createJobSender, type JobSender } from '../../pipeline/jobs/job-sender.js';
-import { createLocalRunner } from '../../pipeline/jobs/reconcile.js';
-import { createReconcilers } from '../../pipeline/jobs/reconciler.js';
-import type { Pipeline } from '../../pipeline/pipeline.js';
-import { type MonitoredRegister, monitorWrites } from '../../pipeline/register/monitored-register.js';
-import type { Register } from '../../pipeline/register/register.js';
+import { checkpointSigners } from '../../log/checkpoint-signers.js';
+import { getLogDomain } from '../../log/log-domain.js';
+import { type LogKeyState, readLogKeyStates, warnOfMissingMlDsaKeys } from '../../log/log-key-states.js';
+import { openLogKeys } from '../../log/log-keys.js';
+import { type MonitoredRegister, monitorWrites } from '../../log/register/monitored-register.js';
+import type { Register } from '../../log/register/register.js';
 import {
   checkRegisters,
   findLogProblems,
   findRegisterProblems,
   type LogProblem,
-} from '../../pipeline/register/register-check.js';
-import { toleratingOutage } from '../../pipeline/tolerate-outage.js';
+} from '../../log/register/register-check.js';
+import { setUpLogs } from '../../log/set-up-logs.js';
+import { environmentChecks } from '../../ops/environment-checks.js';
+import type { Check } from '../../ops/ops-listener.js';
+import { consumeStages, STAGES } from '../../pipeline/consumers.js';
+import type { Pipeline } from '../../pipeline/pipeline.js';
+import { createLocalRunner } from '../../pipeline/reconcile.js';
+import { createReconcilers } from '../../pipeline/reconciler.js';
+import { deleteWorker, recordWorker } from '../../pipeline/workers.js';
 import type { StopConsuming } from '../../queue/consume.js';
-import { checkpointSigners } from '../../signing/checkpoint-signers.js';
-import { openLogKeys } from '../../signing/log-keys.js';
-import { connectPool, type Pool } from '../../store/database/connect.js';
-import { assertMigrated } from '../../store/database/migrate.js';
-import { assertSession } from '../../store/database/session.js';
-import { deleteWorker, recordWorker } from '../../store/workers.js';
+import { setUpWitnesses, type WitnessSetup } from '../../witnessing/set-up-witnesses.js';
 import { setUpSecretKeys } from '../secret-key-manager.js';
 import type { Standby } from '../standby.js';
 import { type ExportsOptions, openExports } from './export-shipping.js';

@@ -5,7 +5,7 @@ import { BatchService } from '../../../../gen/attestation/v1/batches_pb.js';
 import { Environment } from '../../../../gen/attestation/v1/environment_pb.js';
 import { InfoService } from '../../../../gen/attestation/v1/service_pb.js';
 import { EventType, WebhookService } from '../../../../gen/attestation/v1/webhooks_pb.js';
-import { findActiveLog, LogLock, listLogs } from '../../../../src/server/store/log/logs.js';
+import { findActiveLog, LogLock, listLogs } from '../../../../src/server/log/store/logs.js';
 import { startApp } from '../../../support/app.js';
 import { callers, livesOn } from '../../../support/calling/surfaces.js';
 import { newKey } from '../../../support/calling/test-keys.js';

@@ -9,8 +9,8 @@ import {
   type DestinationContext,
   destinationMembers,
   type OpenDestination,
-} from '../../../../src/server/export/destination.js';
-import { type GcsOptions, openGcsWith } from '../../../../src/server/export/gcs/open-gcs.js';
+} from '../../../../src/server/exports/destinations/destination.js';
+import { type GcsOptions, openGcsWith } from '../../../../src/server/exports/destinations/gcs/open-gcs.js';
 import { type FaultProxy, startFaultProxy } from '../../breaking/fault-proxy.js';
 import type { StoreScene } from '../store-cases.js';
 import { type GcsServer, startGcsServer } from './gcs-server.js';

@@ -14,8 +14,8 @@ import {
   type OpenDestination,
   type WriteControl,
   type WriteOutcome,
-} from '../../../../src/server/export/destination.js';
-import { type GitOptions, openGit } from '../../../../src/server/export/git/git.js';
+} from '../../../../src/server/exports/destinations/destination.js';
+import { type GitOptions, openGit } from '../../../../src/server/exports/destinations/git/git.js';
 
 export const EXPORT_ID = 'exp_01KE8GAT4V6W8X0Y2Z4A6B8C0D';
 

@@ -1,7 +1,10 @@
 /** An https server and, for each test, a repository of its own there. */
 import type { Test } from 'tap';
-import type { DestinationContext, OpenDestination } from '../../../../src/server/export/destination.js';
-import type { GitOptions } from '../../../../src/server/export/git/git.js';
+import type {
+  DestinationContext,
+  OpenDestination,
+} from '../../../../src/server/exports/destinations/destination.js';
+import type { GitOptions } from '../../../../src/server/exports/destinations/git/git.js';
 import { gitContext, openGitUntil } from './destination.js';
 import { type GitHttpsServer, GOOD_TOKEN, startGitHttps } from './https-server.js';
 import { type GitRepository, makeRepositoriesDirectory, makeRepository } from './repositories.js';

@@ -3,7 +3,7 @@
  * standard input.
  */
 import { text } from 'node:stream/consumers';
-import { openGit } from '../../../../src/server/export/git/git.js';
+import { openGit } from '../../../../src/server/exports/destinations/git/git.js';
 import { makeObject, write } from './destination.js';
 
 const { context, caFile } = JSON.parse(await text(process.stdin));

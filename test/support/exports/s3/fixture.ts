@@ -10,8 +10,8 @@ import {
   destinationMembers,
   type ExportObject,
   type OpenDestination,
-} from '../../../../src/server/export/destination.js';
-import { type S3Options as OpenOptions, openS3 } from '../../../../src/server/export/s3/s3.js';
+} from '../../../../src/server/exports/destinations/destination.js';
+import { type S3Options as OpenOptions, openS3 } from '../../../../src/server/exports/destinations/s3/s3.js';
 import type { AccessKeys } from './keys.js';
 import { type S3Options, type S3Server, startS3Server } from './s3-server.js';
 

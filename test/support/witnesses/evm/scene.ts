@@ -2,10 +2,14 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import type { Test } from 'tap';
 import { checkpointBody } from '../../../../src/proof/log/checkpoint.js';
-import { type EvmAccount, evmAccount } from '../../../../src/server/witness/evm/account.js';
-import { evmWitness } from '../../../../src/server/witness/evm/evm.js';
-import { jsonRpcClient } from '../../../../src/server/witness/evm/json-rpc.js';
-import type { PendingRequest, Witness, WitnessAnswer } from '../../../../src/server/witness/witness.js';
+import { type EvmAccount, evmAccount } from '../../../../src/server/witnessing/clients/evm/account.js';
+import { evmWitness } from '../../../../src/server/witnessing/clients/evm/evm.js';
+import { jsonRpcClient } from '../../../../src/server/witnessing/clients/evm/json-rpc.js';
+import type {
+  PendingRequest,
+  Witness,
+  WitnessAnswer,
+} from '../../../../src/server/witnessing/clients/witness.js';
 import { type Anvil, startAnvil } from './anvil.js';
 import { deployAnchor } from './contracts.js';
 

@@ -1,0 +1,22 @@
+import { isBundleReady } from '../submissions/submission-reader.js';
+import type { SubmissionRow } from '../submissions/submissions.js';
+import type { BundleReader } from './bundles.js';
+
+/** The bundle of a submission of any project; `read` renders its JSON. */
+export type ReadyBundle = { projectId: string; read: () => Promise<Uint8Array> };
+
+/** Look-ups of submissions and bundles of any project. */
+export type SubmissionReaders = {
+  findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
+  bundles: BundleReader;
+};
+
+/** Finds the bundle of a submission. Returns undefined if there is none, or it is neither witnessed nor partial. */
+export async function findReadyBundle(
+  { findSubmission, bundles }: SubmissionReaders,
+  id: string,
+): Promise<ReadyBundle | undefined> {
+  const row = await findSubmission(id);
+  if (row === undefined || !isBundleReady(row)) return undefined;
+  return { projectId: row.projectId, read: async () => (await bundles.read(row)).bytes };
+}

@@ -1,0 +1,66 @@
+import type { Lookup } from '../../core/lookup.js';
+import type { Principal } from '../../core/principal.js';
+import type { Log } from '../../log/store/logs.js';
+import { createSequencer, type Sequencer } from './sequence.js';
+import type { SequencerDeps } from './write-rows.js';
+
+/** The sequencers of the active logs, created on first use. */
+export type Sequencers = {
+  of: Lookup<Principal['environment'], Sequencer>;
+  /** The number of queued submissions. */
+  queued(): number;
+  /** Resolves once every queued submission has its outcome. */
+  close(): Promise<void>;
+};
+
+/** Minimum interval between the wakes of a log; a pending one is enough. */
+const WAKE_MS = 100;
+
+/** Creates the sequencers of a process. `wake` is called after calls that stored rows of a log. */
+export function createSequencers(
+  activeLog: Lookup<number, Pick<Log, 'id'>>,
+  shared: Omit<SequencerDeps, 'logId' | 'clock' | 'wake'>,
+  wake: (logId: number) => void,
+): Sequencers {
+  const made = new Map<number, Sequencer>();
+  const sequencerOf = ({ id: logId }: Pick<Log, 'id'>): Sequencer => {
+    const known = made.get(logId);
+    if (known !== undefined) return known;
+    const clock = () => performance.now();
+    const sequencer = createSequencer({ ...shared, logId, clock, wake: throttle(() => wake(logId)) });
+    made.set(logId, sequencer);
+    return sequencer;
+  };
+  return {
+    of: {
+      peek: (environment) => {
+        const log = activeLog.peek(environment);
+        return log && sequencerOf(log);
+      },
+      get: async (environment) => sequencerOf(await activeLog.get(environment)),
+    },
+    queued: () => [...made.values()].reduce((sum, sequencer) => sum + sequencer.queued(), 0),
+    close: async () => {
+      await Promise.all([...made.values()].map((sequencer) => sequencer.close()));
+    },
+  };
+}
+
+/**
+ * Returns a function each call of which is followed by a run, in a timer turn and once in an interval at most. Timers do
+ * not keep the process alive.
+ */
+function throttle(run: () => void): () => void {
+  let waiting = false;
+  let lastMs = Number.NEGATIVE_INFINITY;
+  const runNow = () => {
+    waiting = false;
+    lastMs = performance.now();
+    run();
+  };
+  return () => {
+    if (waiting) return;
+    waiting = true;
+    setTimeout(runNow, Math.max(0, lastMs + WAKE_MS - performance.now())).unref();
+  };
+}

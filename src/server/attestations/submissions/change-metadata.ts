@@ -1,0 +1,107 @@
+import type { Message } from '@bufbuild/protobuf';
+import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
+import {
+  type DeleteAttestationRequest,
+  MetadataState,
+  type Submission,
+  type UpdateAttestationRequest,
+} from '../../../../gen/attestation/v1/attestations_pb.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import { type AuditedAction, type AuditIds, recordAction } from '../../admin/audit-log.js';
+import { type Call, getPrincipal } from '../../core/call.js';
+import { ApiError } from '../../core/errors.js';
+import type { Sql } from '../../database/connect.js';
+import { changeOnce, type Idempotency } from '../../idempotency/idempotency.js';
+import { reviseJob } from '../../jobs/job.js';
+import { type SendJob, sendAfter } from '../../jobs/send-after.js';
+import type { SchemaRegistry } from '../../schema/registry.js';
+import { invalidMetadata, readMetadata, validateBySchema } from '../metadata.js';
+import { correctMetadata, lockMetadata, type MetadataStatus, redactMetadata } from './metadata.js';
+import { submissionMessage, submissionView } from './submission-message.js';
+import { findSubmissions } from './submissions.js';
+
+/** Dependencies of correction and redaction. */
+export type ChangeDeps = AuditIds & { idempotency: Idempotency; schemas: SchemaRegistry; send: SendJob };
+
+/**
+ * Replaces the invalid metadata of the caller's submission. Commit point: the transaction that also holds the audit
+ * entry and the claim of the idempotency key.
+ */
+export async function updateAttestation(
+  deps: ChangeDeps,
+  request: UpdateAttestationRequest,
+  call: Call,
+): Promise<Submission> {
+  const { id } = request;
+  const metadata = readMetadata(request.metadata ?? {});
+  return change(deps, call, request, async (tx, { state, schema: attested }) => {
+    assertCorrectable(state);
+    const { problems } = validateBySchema(deps.schemas, metadata.value);
+    const { schema } = metadata;
+    if (problems !== undefined) throw invalidMetadata(schema, problems, 'nothing was changed');
+    await correctMetadata(tx, id, metadata);
+    const detail = { schema, attested_schema: attested };
+    return { action: AuditAction.ATTESTATION_CORRECTED, resourceId: id, detail };
+  });
+}
+
+/** Erases the metadata of the caller's submission. Has no effect the second time. Commit point: as of a correction. */
+export function deleteAttestation(
+  deps: ChangeDeps,
+  request: DeleteAttestationRequest,
+  call: Call,
+): Promise<Submission> {
+  const { id } = request;
+  return change(deps, call, request, async (tx, { state, schema }) => {
+    if (state === MetadataState.REDACTED) return undefined;
+    await redactMetadata(tx, id);
+    return { action: AuditAction.ATTESTATION_REDACTED, resourceId: id, detail: { schema } };
+  });
+}
+
+/** The error `submission.not_found`, of unknown submissions and those of other projects. */
+export function submissionNotFound(): ApiError {
+  return new ApiError(
+    ErrorCode.SUBMISSION_NOT_FOUND,
+    "the project has no submission with this id in the API key's environment",
+  );
+}
+
+/**
+ * Runs `effect` on the locked submission, records the action that it returns, and reads the submission. Then exports ship
+ * its object again.
+ */
+function change(
+  deps: ChangeDeps,
+  call: Call,
+  request: Message & { id: string },
+  effect: (tx: Sql, stand: MetadataStatus) => Promise<AuditedAction | undefined>,
+): Promise<Submission> {
+  const { environment, projectId } = getPrincipal(call);
+  const changed = changeOnce(deps.idempotency, call, request, {
+    make: async (tx) => {
+      const stand = await lockMetadata(tx, request.id, { projectId, environment });
+      if (stand === undefined) throw submissionNotFound();
+      const done = await effect(tx, stand);
+      if (done !== undefined) await recordAction(deps, tx, call, done);
+      return request.id;
+    },
+    show: async (sql, id) => {
+      const [row] = await findSubmissions(sql, [id]);
+      if (row === undefined) throw new Error(`the submission ${id} is missing`);
+      return submissionMessage(submissionView(row), environment);
+    },
+  });
+  return sendAfter(deps.send, reviseJob(), changed);
+}
+
+function assertCorrectable(state: number): void {
+  if (state === MetadataState.REDACTED) {
+    throw new ApiError(ErrorCode.SUBMISSION_REDACTED, 'the metadata of this submission was erased for good');
+  }
+  if (state !== MetadataState.INVALID) {
+    const message =
+      'the metadata of this submission is valid; only metadata that fails its schema can be corrected';
+    throw new ApiError(ErrorCode.SUBMISSION_NOT_CORRECTABLE, message);
+  }
+}

@@ -1,0 +1,50 @@
+import { MetadataState } from '../../../../gen/attestation/v1/attestations_pb.js';
+import type { Sql } from '../../database/connect.js';
+
+/** The state of a submission's metadata: a proto MetadataState number, and its current schema. */
+export type MetadataStatus = { state: number; schema: string };
+
+const { VALID, REDACTED } = MetadataState;
+
+/**
+ * Reads the metadata state of the owner's submission and locks it until the transaction ends. Returns undefined if the
+ * owner has no submission of this id.
+ *
+ * @param owner a project in one environment, a proto Environment number
+ */
+export async function lockMetadata(
+  tx: Sql,
+  id: string,
+  { projectId, environment }: { projectId: string; environment: number },
+): Promise<MetadataStatus | undefined> {
+  const rows = await tx<MetadataStatus[]>`
+    SELECT s.metadata_state AS state, s.schema FROM submission s
+    JOIN log l ON l.id = s.log_id AND l.environment = ${environment}
+    WHERE s.id = ${id} AND s.project_id = ${projectId} FOR NO KEY UPDATE OF s`;
+  return rows[0];
+}
+
+/** Replaces the indexed metadata by valid metadata, and keeps the attested. The caller holds the lock. */
+export async function correctMetadata(
+  tx: Sql,
+  id: string,
+  { schema, canonical }: { schema: string; canonical: string },
+): Promise<void> {
+  await tx`
+    UPDATE submission
+    SET schema = ${schema}, metadata = ${canonical}, metadata_state = ${VALID}, metadata_errors = NULL,
+        attested_schema = schema, attested_metadata = metadata
+    WHERE id = ${id}`;
+}
+
+/**
+ * Erases all metadata of the row, and the salt. The schema names stay: lists and the statement need them. The caller
+ * holds the lock.
+ */
+export async function redactMetadata(tx: Sql, id: string): Promise<void> {
+  await tx`
+    UPDATE submission
+    SET metadata = NULL, metadata_state = ${REDACTED}, metadata_errors = NULL, attested_metadata = NULL, salt = NULL,
+        redacted_at = clock_timestamp()
+    WHERE id = ${id}`;
+}

@@ -1,0 +1,93 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Pool, Sql } from './connect.js';
+
+/**
+ * What makes the schema of the newest database of before 0.2.0 that of `0001_initial.sql`: functions that nothing calls go,
+ * two indexes get the names that Postgres gives them.
+ */
+const ADOPT = `
+  DROP FUNCTION IF EXISTS accept_submissions, covered, required_witness;
+  ALTER INDEX IF EXISTS audit_entry_default_by_project RENAME TO audit_entry_default_project_id_id_idx;
+  ALTER INDEX IF EXISTS audit_entry_default_by_resource RENAME TO audit_entry_default_resource_id_id_idx;
+  TRUNCATE migration;
+  INSERT INTO migration (name) VALUES ('0001_initial.sql')`;
+
+const FOLDER = fileURLToPath(new URL('./migrations/', import.meta.url));
+
+/**
+ * Applies the pending migrations: the files of `migrations/` in order, each in its own transaction. Concurrent callers
+ * wait for each other. A database of before 0.2.0 whose 41 migrations have all run is adopted as one that has the first.
+ * Throws if it lacks some of them, or if a newer version has migrated the database.
+ *
+ * @returns the names of the files that ran
+ */
+export async function migrate(pool: Pool): Promise<string[]> {
+  const names = listFiles();
+  const connection = await pool.reserve();
+  try {
+    await connection`SET statement_timeout = 0`;
+    await connection`SELECT pg_advisory_lock(hashtextextended('attestation-service migrate', 0))`;
+    return await runMissing(connection, names);
+  } finally {
+    await connection`SELECT pg_advisory_unlock_all()`.catch(() => {});
+    await connection`RESET statement_timeout`.catch(() => {});
+    connection.release();
+  }
+}
+
+/** Throws if the database cannot be reached or has pending migrations. */
+export async function assertMigrated(pool: Pool): Promise<void> {
+  const seen = await listSeen(pool).catch((error: Error) => {
+    throw new Error(`the database cannot be reached: ${error.message}`, { cause: error });
+  });
+  const missing = listFiles().filter((name) => !seen.includes(name));
+  if (missing.length > 0)
+    throw new Error(`the database lacks ${missing.join(', ')}: run attest migrate first`);
+}
+
+async function listSeen(pool: Sql): Promise<string[]> {
+  const [table] = await pool<{ exists: boolean }[]>`SELECT to_regclass('migration') IS NOT NULL AS exists`;
+  if (!table?.exists) return [];
+  return (await pool<{ name: string }[]>`SELECT name FROM migration`).map(({ name }) => name);
+}
+
+function listFiles(): string[] {
+  return readdirSync(FOLDER)
+    .filter((name) => name.endsWith('.sql'))
+    .sort();
+}
+
+async function runMissing(
+  connection: Awaited<ReturnType<Pool['reserve']>>,
+  names: string[],
+): Promise<string[]> {
+  await connection`CREATE TABLE IF NOT EXISTS migration (name text PRIMARY KEY, ran_at timestamptz NOT NULL DEFAULT now())`;
+  await adopt(connection);
+  const seen = new Set(await listSeen(connection));
+  const unknown = [...seen].filter((name) => !names.includes(name)).sort();
+  const newest = names.at(-1) ?? '';
+  if (unknown.some((name) => name > newest)) {
+    throw new Error(
+      `the database is of a newer version (it has ${unknown.at(-1)}); run that version or restore a backup`,
+    );
+  }
+  const missing = names.filter((name) => !seen.has(name));
+  for (const name of missing) {
+    const text = readFileSync(FOLDER + name, 'utf8');
+    await connection.unsafe(`${text}\n;INSERT INTO migration (name) VALUES ('${name}')`);
+  }
+  return missing;
+}
+
+async function adopt(connection: Awaited<ReturnType<Pool['reserve']>>): Promise<void> {
+  const seen = await listSeen(connection);
+  if (seen.includes('0041_project_ceilings.sql')) {
+    await connection.unsafe(ADOPT);
+  } else if (seen.includes('0001_log.sql')) {
+    throw new Error(
+      `the database is of a version before 0.2.0 and lacks migrations of it (its newest is ${seen.sort().at(-1)}): ` +
+        'run attest migrate of the last 0.1.0 first, or use a new database',
+    );
+  }
+}

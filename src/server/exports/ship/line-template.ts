@@ -1,0 +1,154 @@
+/** The lines of an exported batch: of each kind one template, made by the renderers of the API's answers. */
+import type { LeafParts } from '../../../proof/bundle/bundle.js';
+import { fromBase64, toBase64, toHex } from '../../../proof/bytes/encoding.js';
+import { type StatementFields, statementText } from '../../../proof/statement/statement.js';
+import { environmentName } from '../../../protocol/environment.js';
+import type { LoadedBatch } from '../../attestations/bundles/batch-proofs.js';
+import { bundleJson } from '../../attestations/bundles/bundle-template.js';
+import { leafSha256, recordText, signedText, textToBase64 } from '../../attestations/leaf-text.js';
+import type { ExportedRow } from '../../attestations/submissions/exported-rows.js';
+import {
+  metadataErrorsText,
+  metadataText,
+  parseStored,
+  type SubmissionView,
+  submissionJson,
+} from '../../attestations/submissions/submission-message.js';
+import { makeTemplate, type TemplateValue, type TextTemplate } from '../../json/template.js';
+import { formatMs } from '../../json/well-known-types.js';
+import type { Log } from '../../log/store/logs.js';
+
+/** What the lines of a project and batch share. */
+type LinesOf = {
+  proof: Pick<LoadedBatch, 'batch' | 'prepared' | 'texts'> & { log: Pick<Log, 'environment'> };
+  projectId: string;
+};
+
+/**
+ * A submission to write: its row, its DSSE key (SPKI, DER), and the text of its inclusion proof in each of the batch's
+ * checkpoints, see {@link createProofTexts}; empty in a tree of one leaf.
+ */
+type LineParts<Text = Uint8Array> = { row: ExportedRow; dsseKey: Uint8Array; proofs: readonly Text[] };
+
+/** A line in two parts: what it shares with others of its batch, and its own values. */
+export type Line = { template: TextTemplate; values: readonly TemplateValue[] };
+
+/**
+ * Renders the lines of a project and batch, `{"submission": …, "bundle": …}`. It takes less than an eighth of what
+ * the renderers of the API's answers take.
+ */
+export function createLineRenderer(lines: LinesOf): (parts: LineParts) => Line {
+  const templates = new Map<number, TextTemplate>();
+  return (parts) => {
+    const kind = kindOf(parts.row);
+    const template = templates.get(kind) ?? makeLineTemplate(lines, parts);
+    templates.set(kind, template);
+    return { template, values: valuesOf(lines, parts) };
+  };
+}
+
+/** Rows of a kind have lines with the same members, and one DSSE key. */
+function kindOf(row: ExportedRow): number {
+  const members =
+    (row.attestedMetadata === null ? 0 : 1) +
+    (row.redactedAtMs === null ? 0 : 2) +
+    (row.salt === null ? 0 : 4) +
+    (row.metadataErrors === null ? 0 : 8);
+  return (row.dsseKeyId * 16 + row.metadataState) * 16 + members;
+}
+
+/** The values of a line as they are spelled in it, empty if lines of its kind have none. */
+function valuesOf<Text>(lines: LinesOf, { row, dsseKey, proofs }: LineParts<Text>): (string | Text)[] {
+  const fields = statementOf(lines, row);
+  const payload = statementText(fields);
+  const record = recordText(signedText(payload), row.signature, toBase64(dsseKey));
+  return [
+    row.id,
+    fields.submittedAt,
+    row.artifactSha256,
+    row.leafSha256,
+    leafSha256(record),
+    String(row.logIndex),
+    textToBase64(payload),
+    row.signature,
+    textToBase64(record),
+    metadataText(row),
+    row.attestedMetadata ?? '',
+    row.salt ?? '',
+    row.redactedAtMs === null ? '' : formatMs(row.redactedAtMs),
+    row.metadataErrors === null ? '' : metadataErrorsText(withErrors(row)),
+    ...proofs,
+  ];
+}
+
+function statementOf({ proof, projectId }: LinesOf, row: ExportedRow): StatementFields {
+  return {
+    artifactSha256: row.artifactSha256,
+    submissionId: row.id,
+    project: projectId,
+    submittedAt: formatMs(row.submittedAtMs),
+    environment: environmentName(proof.log.environment),
+    schema: row.attestedSchema ?? row.schema,
+    commitment: row.commitment,
+  };
+}
+
+function withErrors(row: ExportedRow) {
+  return { ...row, metadataErrors: parseStored<SubmissionErrors>(row.metadataErrors) };
+}
+
+type SubmissionErrors = NonNullable<SubmissionView['metadataErrors']>;
+
+type Sample = { row: ExportedRow; siblings: readonly Uint8Array[] };
+
+function makeLineTemplate(lines: LinesOf, { row, dsseKey }: LineParts): TextTemplate {
+  const sample = (n: 1 | 2): Sample => ({
+    row: sampleRow(row, n),
+    siblings: lines.proof.prepared.checkpoints.map((_, i) => sampleBytes(`sibling ${i}`, n)),
+  });
+  return makeTemplate(
+    (one) => renderLine(lines, one, dsseKey),
+    ({ siblings, ...one }) => {
+      const proofs = siblings.map((hash) => `"${toBase64(hash)}"`);
+      return valuesOf(lines, { ...one, dsseKey, proofs });
+    },
+    [sample(1), sample(2)],
+  );
+}
+
+/** The line as the API's answers are rendered. */
+function renderLine(lines: LinesOf, { row, siblings }: Sample, dsseKey: Uint8Array): string {
+  const { log, batch } = lines.proof;
+  const { id: batchId, status: batchStatus, witnessedAt } = batch;
+  const shown = { ...withErrors(row), batchId, batchStatus, witnessedAtMs: witnessedAt?.getTime() ?? null };
+  const leaf: LeafParts = {
+    statement: statementOf(lines, row),
+    signature: fromBase64(row.signature),
+    dsseKey,
+    logIndex: row.logIndex,
+    inclusionProofs: siblings.map((sibling) => [sibling]),
+  };
+  return `{"submission":${submissionJson(shown, log.environment)},"bundle":${bundleJson(lines.proof, leaf)}}\n`;
+}
+
+/** A row of the same kind, whose values are in no other line. */
+function sampleRow(row: ExportedRow, n: 1 | 2): ExportedRow {
+  return {
+    ...row,
+    id: `sample id ${n}`,
+    submittedAtMs: Date.UTC(9000, 0, n),
+    artifactSha256: toHex(sampleBytes('artifact', n)),
+    leafSha256: toHex(sampleBytes('leaf', n)),
+    logIndex: Number.MAX_SAFE_INTEGER - n,
+    signature: toBase64(sampleBytes('signature', n)),
+    metadata: `{"sample metadata":${n}}`,
+    attestedMetadata: row.attestedMetadata && `{"sample attested metadata":${n}}`,
+    salt: row.salt && toHex(sampleBytes('salt', n)),
+    redactedAtMs: row.redactedAtMs === null ? null : Date.UTC(9001, 0, n),
+    metadataErrors: row.metadataErrors && `[{"path":"/sample","message":"${n}"}]`,
+  };
+}
+
+function sampleBytes(of: string, n: number): Uint8Array {
+  return Buffer.from(`sample ${of} ${n}`.padEnd(32, '.'));
+}
