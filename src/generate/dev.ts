@@ -1,18 +1,10 @@
-/** `npm run dev`: builds and restarts `attest up` after every change; arguments are passed on to it. */
-import { develop } from './develop/develop.js';
+/** `npm run dev`, which `tsx watch` runs again after every change: builds, then is `attest up`, to which arguments are passed on. */
+import { spawnSync } from 'node:child_process';
 
-const stop = new AbortController();
-const force = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.on(signal, () => (stop.signal.aborted ? force : stop).abort());
+const { status } = spawnSync('npm', ['run', '--silent', 'build'], { stdio: 'inherit' });
+if (status === 0) {
+  process.argv.splice(2, 0, 'up');
+  await import(new URL('../../dist/src/main.js', import.meta.url).href);
+} else {
+  console.error('dev: the build failed; the next change builds again');
 }
-
-await develop({
-  folders: ['src', 'gen'],
-  build: ['npm', 'run', '--silent', 'build'],
-  serve: [process.execPath, '--enable-source-maps', 'dist/src/main.js', 'up', ...process.argv.slice(2)],
-  stdio: 'inherit',
-  print: (line) => console.error(`dev: ${line}`),
-  stop: stop.signal,
-  force: force.signal,
-});
