@@ -7,7 +7,8 @@ import { errorRules } from '../../protocol/error-rules.js';
 import { ApiError } from '../core/errors.js';
 import { listen } from '../core/http/listen.js';
 import type { Logger } from '../core/logger.js';
-import { ClientGone, readStream, tooLarge } from '../http/socket/bodies.js';
+import { ClientGone, type HoldBytes, holdBody, readStream, tooLarge } from '../http/socket/bodies.js';
+import { createByteBudget } from '../http/socket/byte-budget.js';
 import { refuseMalformed } from '../http/socket/client-error.js';
 import { closeAfterResponse, drain } from '../http/socket/drain.js';
 import { DEFAULT_LIMITS, type Limits } from '../http/socket/limits.js';
@@ -18,13 +19,13 @@ import {
   createRequestIds,
   createRequestLog,
   createRequests,
+  type NodeResponse,
   type Observation,
   pathOf,
   type RequestRecord,
 } from '../http/socket/requests.js';
 import { writeResponse } from '../http/socket/write-response.js';
 import type { Answer } from './cosigner.js';
-import { createUploadBudget } from './upload-budget.js';
 
 export type CosignerServerDeps = {
   addCheckpoint: (request: string) => Promise<Answer>;
@@ -104,7 +105,8 @@ export function createCosignerServer(deps: CosignerServerDeps): CosignerServer {
 
 /** Answers one request. Never rejects. */
 function createHandler(deps: CosignerServerDeps, limits: Limits): (record: RequestRecord) => Promise<void> {
-  const hold = createUploadBudget(limits.maxHeldBytes);
+  const budget = createByteBudget();
+  const hold = (res: NodeResponse) => holdBody(budget, res, [{ name: 'all', max: limits.maxHeldBytes }]);
   return async (record) => {
     try {
       send(record, await route(deps, record, hold));
@@ -121,7 +123,7 @@ function createHandler(deps: CosignerServerDeps, limits: Limits): (record: Reque
 async function route(
   deps: CosignerServerDeps,
   record: RequestRecord,
-  hold: ReturnType<typeof createUploadBudget>,
+  hold: (res: NodeResponse) => HoldBytes,
 ): Promise<Reply> {
   const { req, res } = record;
   const path = pathOf(req.url);

@@ -2,7 +2,8 @@ import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../../core/call.js';
 import { ApiError, unavailable } from '../../core/errors.js';
-import { type NodeRequest, type NodeResponse, type RequestRecord, whenClosed } from './requests.js';
+import { type ByteBudget, createByteBudget, type Share } from './byte-budget.js';
+import type { NodeRequest, NodeResponse, RequestRecord } from './requests.js';
 
 /** The client disconnected before its request was complete. */
 export class ClientGone extends Error {
@@ -88,40 +89,42 @@ export function unsupported(message: string, headers: Record<string, string>): A
 /** A request that holds memory: its response, whose end releases it, and its call, whose API key it counts for. */
 export type Holder = { res: NodeResponse; call: Call };
 
+/** The names of shares that are no API key's and no address's. */
+const ALL = 'all';
+const WITHOUT_KEY = 'without a key';
+
 /** Maximum part of one API key, so that none starves the others. */
 const SHARE_OF_A_KEY = 0.25;
 const RETRY_SECONDS = 1;
 
 /**
- * Bounds the bytes of all request bodies in memory, from their arrival until the responses close.
- * Throws `service.unavailable` beyond `maxBytes`, or a key's part of it. Adds them to the call's `bodyBytes`. `refuseUnread`
- * is called before a body is read.
+ * Bounds the bytes of all request bodies in memory, from their arrival until the responses close: throws
+ * `service.unavailable` beyond `maxBytes`, or a key's part of it. Adds them to the call's `bodyBytes`. `refuseUnread` is called
+ * before a body is read.
  */
 export function createBodyMemory(
   maxBytes: number,
   refuseUnread: (call: Call) => void,
 ): (holder: Holder) => HoldBytes {
-  let all = 0;
-  const byKey = new Map<string | undefined, number>();
-  const change = (apiKeyId: string | undefined, by: number) => {
-    const ofKey = (byKey.get(apiKeyId) ?? 0) + by;
-    if (by > 0 && (all + by > maxBytes || ofKey > maxBytes * SHARE_OF_A_KEY)) {
-      throw unavailable('too many request bodies are being received', RETRY_SECONDS);
-    }
-    all += by;
-    if (ofKey === 0) byKey.delete(apiKeyId);
-    else byKey.set(apiKeyId, ofKey);
-  };
+  const budget = createByteBudget();
   return ({ res, call }) => {
     refuseUnread(call);
-    const apiKeyId = call.principal?.id;
-    let held = 0;
+    const ofKey = { name: call.principal?.id ?? WITHOUT_KEY, max: maxBytes * SHARE_OF_A_KEY };
+    const hold = holdBody(budget, res, [{ name: ALL, max: maxBytes }, ofKey]);
     return (count) => {
-      change(apiKeyId, count);
+      hold(count);
       call.bodyBytes += count;
-      if (held === 0) whenClosed(res, () => change(apiKeyId, -held));
-      held += count;
     };
+  };
+}
+
+/** Holds bytes of a request's body in each of some shares. Throws `service.unavailable` if one has too few left. */
+export function holdBody(budget: ByteBudget, res: NodeResponse, shares: readonly Share[]): HoldBytes {
+  const add = budget.open(res, shares);
+  return (count) => {
+    if (shares.some(({ name, max }) => budget.held(name) + count > max))
+      throw unavailable('too many request bodies are being received', RETRY_SECONDS);
+    add(count);
   };
 }
 
@@ -146,43 +149,34 @@ const UNCOUNTED_BYTES = 64 * 1024;
 const SHARE_OF_ONE = 0.25;
 /** All callers without an API key together get no more than this part. */
 const SHARE_WITHOUT_KEY = 0.5;
-const WITHOUT_KEY = 'without a key';
 
 /**
  * Bounds the bytes of all large responses that are serialised and not yet read by their clients. A caller that holds none
  * gets a response larger than its part. One without an API key counts for its address.
  */
 export function createResponseMemory(maxBytes: number): ResponseMemory {
-  const held = new Map<string, number>();
-  const total = { name: 'all', max: maxBytes };
+  const budget = createByteBudget();
+  const total = { name: ALL, max: maxBytes };
   const one = (name: string) => ({ name, max: maxBytes * SHARE_OF_ONE });
-  const sharesOf = ({ peer, call }: HeldResponse) => {
+  const sharesOf = ({ peer, call }: HeldResponse): Share[] => {
     const apiKeyId = call?.principal?.id;
     if (apiKeyId !== undefined) return [total, one(apiKeyId)];
     const strangers = { name: WITHOUT_KEY, max: maxBytes * SHARE_WITHOUT_KEY };
     return peer === undefined ? [total, strangers] : [total, strangers, one(peer)];
   };
-  const change = (name: string, by: number) => {
-    const bytes = (held.get(name) ?? 0) + by;
-    if (bytes === 0) held.delete(name);
-    else held.set(name, bytes);
-  };
   const refuseUnread = ({ rules, principal }: Call) => {
     if (rules.batchOf === '' || principal === undefined) return;
-    if ((held.get(principal.id) ?? 0) > maxBytes * SHARE_OF_ONE) throw tooManyUnread();
+    if (budget.held(principal.id) > maxBytes * SHARE_OF_ONE) throw tooManyUnread();
   };
   const holdResponse: HoldResponse = (answered, bytes) => {
     if (bytes <= UNCOUNTED_BYTES || isOver(answered.res)) return;
     const shares = sharesOf(answered);
     const isFull = shares.some(({ name, max }) => {
-      const before = held.get(name) ?? 0;
+      const before = budget.held(name);
       return before > 0 && before + bytes > max;
     });
     if (isFull && !hasSideEffects(answered)) throw tooManyUnread();
-    for (const { name } of shares) change(name, bytes);
-    whenClosed(answered.res, () => {
-      for (const { name } of shares) change(name, -bytes);
-    });
+    budget.open(answered.res, shares)(bytes);
   };
   return { holdResponse, refuseUnread };
 }
