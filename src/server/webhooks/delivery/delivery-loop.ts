@@ -37,27 +37,41 @@ const MAX_CLAIM = 64;
 /** A full claim makes the next one so much larger. Doubling sends 5 % fewer events a second. */
 const CLAIM_GROWTH = 4;
 
-type Loop<T> = {
+/** How fast the endpoint is sent to. */
+type Pace = {
+  /** 0 ends the loop. */
   concurrency: number;
   /** Rows of the next claim, unless the concurrency is 1. */
   claimRows: number;
   /** Whether the last attempt did not reduce the concurrency. */
   isKeepingUp: boolean;
-  /** Whether a claim or a lease check is in flight. */
-  isQuerying: boolean;
-  /** When the last successful query began: its result is as of then, however late it arrives. */
-  leaseCheckedAtMs: number;
-  /** Claimed rows to send. */
+};
+
+/** Claims and lease checks, one at a time. */
+type Queries = {
+  isUnderWay: boolean;
+  /** When the last successful one began: its result is as of then, however late it arrives. */
+  succeededAtMs: number;
+  /** The earliest time of the next claim. */
+  nextClaimAtMs: number;
+  error: unknown;
+};
+
+/** Claimed rows on their way. */
+type Rows<T> = {
   ready: { row: T; expiresAtMs: number }[];
+  /** The slots of requests, and whether that of the next is acquired. */
   slots: SlotShare;
-  /** Whether the slot of the next request is acquired. */
   hasSlot: boolean;
   sending: number;
   recording: number;
-  /** The earliest time of the next claim. */
-  nextClaimAtMs: number;
+};
+
+type Loop<T> = {
+  pace: Pace;
+  queries: Queries;
+  rows: Rows<T>;
   endsAtMs: number;
-  failed: unknown;
   /** Schedules the next step, after the event loop has freed the connection. */
   wake: () => void;
 };
@@ -68,38 +82,35 @@ type Loop<T> = {
  */
 export function runDeliveries<T>(deps: DeliveryDeps<T>, concurrency: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    const nowMs = performance.now();
     const loop: Loop<T> = {
-      concurrency,
-      claimRows: concurrency,
-      isKeepingUp: false,
-      isQuerying: false,
-      leaseCheckedAtMs: nowMs,
-      ready: [],
-      slots: deps.openSlots(() => {
-        loop.hasSlot = true;
-        loop.wake();
-      }),
-      hasSlot: false,
-      sending: 0,
-      recording: 0,
-      nextClaimAtMs: 0,
+      pace: { concurrency, claimRows: concurrency, isKeepingUp: false },
+      queries: { isUnderWay: false, succeededAtMs: performance.now(), nextClaimAtMs: 0, error: undefined },
+      rows: {
+        ready: [],
+        slots: deps.openSlots(() => {
+          loop.rows.hasSlot = true;
+          loop.wake();
+        }),
+        hasSlot: false,
+        sending: 0,
+        recording: 0,
+      },
       endsAtMs: Number.POSITIVE_INFINITY,
-      failed: undefined,
       wake: () => {
         if (!isScheduled) setImmediate(step);
         isScheduled = true;
       },
     };
+    const { queries, rows } = loop;
     let isScheduled = false;
     const step = () => {
       isScheduled = false;
       advance(deps, loop);
-      if (loop.isQuerying || loop.ready.length + loop.sending + loop.recording > 0) return;
+      if (queries.isUnderWay || rows.ready.length + rows.sending + rows.recording > 0) return;
       clearInterval(timer);
-      loop.slots.close();
-      if (loop.failed === undefined) resolve();
-      else reject(loop.failed);
+      rows.slots.close();
+      if (queries.error === undefined) resolve();
+      else reject(queries.error);
     };
     const timer = setInterval(() => loop.wake(), POLL_MS);
     loop.wake();
@@ -107,59 +118,68 @@ export function runDeliveries<T>(deps: DeliveryDeps<T>, concurrency: number): Pr
 }
 
 function advance<T>(deps: DeliveryDeps<T>, loop: Loop<T>): void {
+  const { pace, queries, rows, endsAtMs } = loop;
   const nowMs = performance.now();
-  const isFresh = nowMs - loop.leaseCheckedAtMs < POLL_MS;
+  const isFresh = nowMs - queries.succeededAtMs < POLL_MS;
   returnExpired(deps, loop, nowMs);
   adjustSlot(loop);
   if (isFresh) sendReady(deps, loop);
-  if (loop.isQuerying || loop.concurrency === 0) return;
-  const isOver = deps.isStopping() || nowMs > loop.endsAtMs || loop.failed !== undefined;
-  if (!isOver && nowMs >= loop.nextClaimAtMs && hasRoom(loop)) void query(loop, () => claimMore(deps, loop));
-  else if (!isFresh && loop.hasSlot) void query(loop, () => checkLease(deps, loop));
+  if (queries.isUnderWay || pace.concurrency === 0) return;
+  const isOver = deps.isStopping() || nowMs > endsAtMs || queries.error !== undefined;
+  if (!isOver && nowMs >= queries.nextClaimAtMs && hasRoom(loop))
+    void query(loop, () => claimMore(deps, loop));
+  else if (!isFresh && rows.hasSlot) void query(loop, () => checkLease(deps, pace));
 }
 
-function hasRoom<T>({ ready, sending, isKeepingUp, claimRows, concurrency }: Loop<T>): boolean {
+function hasRoom<T>({
+  pace: { isKeepingUp, claimRows, concurrency },
+  rows: { ready, sending },
+}: Loop<T>): boolean {
   return ready.length + sending === 0 || (isKeepingUp && concurrency > 1 && ready.length <= claimRows / 2);
 }
 
-async function query<T>(loop: Loop<T>, run: () => Promise<void>): Promise<void> {
-  loop.isQuerying = true;
+async function query<T>({ pace, queries, wake }: Loop<T>, run: () => Promise<void>): Promise<void> {
+  queries.isUnderWay = true;
   const startedMs = performance.now();
   try {
     await run();
-    loop.leaseCheckedAtMs = startedMs;
+    queries.succeededAtMs = startedMs;
   } catch (error) {
-    loop.failed = error;
-    loop.concurrency = 0;
+    queries.error = error;
+    pace.concurrency = 0;
   }
-  loop.isQuerying = false;
-  loop.wake();
+  queries.isUnderWay = false;
+  wake();
 }
 
-async function claimMore<T>({ claim, leaseHolds }: DeliveryDeps<T>, loop: Loop<T>): Promise<void> {
-  const most = loop.concurrency > 1 ? loop.claimRows : 1;
-  const rows = await claim(most);
+async function claimMore<T>(deps: DeliveryDeps<T>, { pace, queries, rows }: Loop<T>): Promise<void> {
+  const most = pace.concurrency > 1 ? pace.claimRows : 1;
+  const claimed = await deps.claim(most);
   const nowMs = performance.now();
-  for (const row of rows) loop.ready.push({ row, expiresAtMs: nowMs + READY_MS });
-  if (rows.length < most) loop.nextClaimAtMs = nowMs + POLL_MS;
-  else loop.claimRows = Math.min(MAX_CLAIM, CLAIM_GROWTH * loop.claimRows);
-  if (rows.length === 0 && !(await leaseHolds())) loop.concurrency = 0;
+  for (const row of claimed) rows.ready.push({ row, expiresAtMs: nowMs + READY_MS });
+  if (claimed.length < most) queries.nextClaimAtMs = nowMs + POLL_MS;
+  else pace.claimRows = Math.min(MAX_CLAIM, CLAIM_GROWTH * pace.claimRows);
+  if (claimed.length === 0) await checkLease(deps, pace);
 }
 
-async function checkLease<T>({ leaseHolds }: DeliveryDeps<T>, loop: Loop<T>): Promise<void> {
-  if (!(await leaseHolds())) loop.concurrency = 0;
+async function checkLease<T>({ leaseHolds }: DeliveryDeps<T>, pace: Pace): Promise<void> {
+  if (!(await leaseHolds())) pace.concurrency = 0;
 }
 
 /** Returns expired rows, and all rows once the limit is 0 or the worker stops. */
-function returnExpired<T>(deps: DeliveryDeps<T>, { ready, concurrency }: Loop<T>, nowMs: number): void {
+function returnExpired<T>(
+  deps: DeliveryDeps<T>,
+  { pace: { concurrency }, rows: { ready } }: Loop<T>,
+  nowMs: number,
+): void {
   const isOver = concurrency === 0 || deps.isStopping();
   while (ready.length > 0 && (isOver || nowMs >= ready[0]!.expiresAtMs))
     deps.returnUnsent(ready.shift()!.row);
 }
 
 /** Whether a row may be sent, given a slot. */
-function needsSlot<T>({ ready, sending, concurrency }: Loop<T>): boolean {
-  return ready.length > 0 && sending + 1 <= concurrency;
+function needsSlot<T>({ pace, rows }: Loop<T>): boolean {
+  return rows.ready.length > 0 && rows.sending + 1 <= pace.concurrency;
 }
 
 /**
@@ -167,33 +187,35 @@ function needsSlot<T>({ ready, sending, concurrency }: Loop<T>): boolean {
  * expired rows are re-claimed.
  */
 function adjustSlot<T>(loop: Loop<T>): void {
-  loop.slots.want(Math.floor(loop.concurrency));
-  if (needsSlot(loop)) loop.hasSlot ||= loop.slots.take();
-  else if (loop.hasSlot && !(loop.isQuerying && loop.ready.length === 0)) {
-    loop.slots.release();
-    loop.hasSlot = false;
+  const { pace, queries, rows } = loop;
+  rows.slots.want(Math.floor(pace.concurrency));
+  if (needsSlot(loop)) rows.hasSlot ||= rows.slots.take();
+  else if (rows.hasSlot && !(queries.isUnderWay && rows.ready.length === 0)) {
+    rows.slots.release();
+    rows.hasSlot = false;
   }
 }
 
 /** Starts requests up to the limit, as far as there are slots. */
 function sendReady<T>(deps: DeliveryDeps<T>, loop: Loop<T>): void {
-  while (loop.hasSlot && needsSlot(loop)) {
-    const { row } = loop.ready.shift()!;
-    loop.hasSlot = false;
-    loop.sending++;
+  const { pace, rows, wake } = loop;
+  while (rows.hasSlot && needsSlot(loop)) {
+    const { row } = rows.ready.shift()!;
+    rows.hasSlot = false;
+    rows.sending++;
     loop.endsAtMs = Math.min(loop.endsAtMs, performance.now() + LOOP_MS);
     const recorded = deps.send(row, (next) => {
-      const limit = loop.concurrency === 0 ? 0 : next(loop.concurrency);
-      loop.isKeepingUp = limit >= loop.concurrency;
-      loop.concurrency = limit;
-      loop.sending--;
-      loop.slots.release();
-      loop.recording++;
-      loop.wake();
+      const limit = pace.concurrency === 0 ? 0 : next(pace.concurrency);
+      pace.isKeepingUp = limit >= pace.concurrency;
+      pace.concurrency = limit;
+      rows.sending--;
+      rows.slots.release();
+      rows.recording++;
+      wake();
     });
     void recorded.then(() => {
-      loop.recording--;
-      loop.wake();
+      rows.recording--;
+      wake();
     });
     adjustSlot(loop);
   }
