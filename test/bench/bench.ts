@@ -39,6 +39,7 @@ import { measureBatch } from './requests/batch.js';
 import { measureCold } from './requests/cold.js';
 import { measureKeyed } from './requests/keyed.js';
 import { explainLists } from './requests/lists.js';
+import { measurePaced } from './requests/paced.js';
 import { measurePeers } from './requests/peers.js';
 import { measureProcesses } from './requests/processes.js';
 import { requestLines } from './requests/request-report.js';
@@ -168,6 +169,7 @@ type RequestMeasure =
   | 'batch'
   | 'peers'
   | 'keyed'
+  | 'paced'
   | 'processes'
   | 'read'
   | 'bundle'
@@ -179,6 +181,7 @@ async function measureRequests(name: RequestMeasure, deps: MeasureDeps): Promise
   if (name === 'batch') return [await measureBatch(deps)];
   if (name === 'peers') return [await measurePeers(deps)];
   if (name === 'keyed') return [await measureKeyed(deps)];
+  if (name === 'paced') return [await measurePaced(deps)];
   if (name === 'cold') return measureCold(deps, deps.serviceOf);
   return name === 'processes' ? measureProcesses(deps) : [await measureRead(deps, name)];
 }

@@ -6,6 +6,7 @@ const MEASURES = [
   'batch',
   'peers',
   'keyed',
+  'paced',
   'processes',
   'read',
   'bundle',
@@ -64,7 +65,8 @@ export type Options = {
 export const HELP = `npm run bench -- [options]
   --only <names>    of ${MEASURES.join(', ')}, separated by commas; all but peers and surfaces by default;
                     batch submits many in a call; peers compares with Tessera's POSIX log, and needs Go; keyed creates over a
-                    new, a small and a large table of keys; processes compares one API process with two; cold reads more
+                    new, a small and a large table of keys; paced creates 200 and 2,000 a second, with and without the request log;
+                    processes compares one API process with two; cold reads more
                     submissions than are kept, in logs of several sizes; proofs makes proofs and bundles that are not kept,
                     without HTTP; plans prints what Postgres does for lists; cadence simulates hours of ten witnesses, and
                     counts the requests to each; hostile runs attacks and prints what they cost; audit reads a log of as
