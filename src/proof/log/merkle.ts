@@ -30,16 +30,19 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Uint8Array {
 }
 
 /** A tree that grows leaf by leaf: its size and the roots of the full subtrees that make it up, largest (leftmost) first. */
-interface Frontier {
+export interface Frontier {
   size: number;
   readonly subtrees: Uint8Array[];
 }
 
+/** Is called with each node that is computed, children before parents. A hash is the same object wherever it is passed. */
+export type OnNode = (left: Uint8Array, right: Uint8Array, parent: Uint8Array) => void;
+
 /** Appends a leaf: it merges with every subtree of its own size. */
-function appendLeaf(frontier: Frontier, leafHash: Uint8Array): void {
+export function appendLeaf(frontier: Frontier, leafHash: Uint8Array, onNode?: OnNode): void {
   let merged = leafHash;
   for (let bits = frontier.size; bits % 2 === 1; bits = half(bits)) {
-    merged = nodeHash(frontier.subtrees.pop()!, merged);
+    merged = parentOf(frontier.subtrees.pop()!, merged, onNode);
   }
   frontier.subtrees.push(merged);
   frontier.size += 1;
@@ -53,8 +56,16 @@ export function rootOfLeafHashes(leafHashes: Iterable<Uint8Array>): Uint8Array {
 }
 
 /** Root over the full subtrees that make up a tree, largest (leftmost) first; the empty root for none. */
-export function foldRight(subtrees: readonly Uint8Array[]): Uint8Array {
-  return subtrees.length === 0 ? emptyRoot() : subtrees.reduceRight((right, left) => nodeHash(left, right));
+export function foldRight(subtrees: readonly Uint8Array[], onNode?: OnNode): Uint8Array {
+  return subtrees.length === 0
+    ? emptyRoot()
+    : subtrees.reduceRight((right, left) => parentOf(left, right, onNode));
+}
+
+function parentOf(left: Uint8Array, right: Uint8Array, onNode: OnNode | undefined): Uint8Array {
+  const parent = nodeHash(left, right);
+  onNode?.(left, right, parent);
+  return parent;
 }
 
 /** The claim of an inclusion proof: this leaf hash is at `index` in the tree with `size` leaves and this root. */
