@@ -42,6 +42,11 @@ const HEADERS: OptionCheck = {
   expected: 'a Map of block headers by height',
 };
 
+const SET: OptionCheck = {
+  isRight: (value) => typeof value === 'object' && value !== null,
+  expected: 'the bytes of a set file, a stream of them, or a set that was read',
+};
+
 const VERIFY_OPTIONS: OptionChecks<VerifyOptions> = {
   artifact: BYTES,
   artifactSha256: STRING,
@@ -55,6 +60,9 @@ const VERIFY_OPTIONS: OptionChecks<VerifyOptions> = {
   requireWitnesses: NAMES,
   now: DATE,
   receipt: BYTES,
+  set: SET,
+  setProof: ANYTHING,
+  memberPath: STRING,
   bitcoinHeaders: HEADERS,
   evmRpc: FUNCTION,
 };

@@ -1,5 +1,6 @@
 /** The steps of a verification of a bundle that is well-formed. */
 import { leafHash } from '../log/merkle.js';
+import type { ProvenSet } from '../set/verify-set.js';
 import type { StatementFields } from '../statement/statement.js';
 import { type EvidenceSources, type Finding, unknownDetails } from './evidence/evidence.js';
 import { checkSignatureStamps, type StampFinding } from './evidence/signature-stamps.js';
@@ -14,6 +15,7 @@ import {
   type Policy,
   type WitnessDemands,
 } from './steps/policy-step.js';
+import { checkSet, isOfSet, type SetAsked } from './steps/set-step.js';
 import { checkLeaf, checkSignature, findSigner } from './steps/signature-step.js';
 import { type Asked, checkStatement, remarkSubmittedAt } from './steps/statement-step.js';
 import { checkWitnesses, type WitnessFinding } from './steps/witness-step.js';
@@ -22,6 +24,7 @@ import { checkReceipt } from './verify-receipt.js';
 
 /** What a bundle is verified about and against, beside the trust roots. `memo`s must be of the same trust and sources. */
 export type Question = Asked &
+  SetAsked &
   WitnessDemands & {
     readonly receipt?: Uint8Array | undefined;
     readonly now: Date;
@@ -40,6 +43,8 @@ export type Findings = {
   readonly statement?: StatementFields | undefined;
   /** The metadata, if it was given and opens the commitment. */
   readonly metadata?: unknown;
+  /** The set that was attested, if one is involved. */
+  readonly set?: ProvenSet | undefined;
   readonly existedBy?: Date | undefined;
 };
 
@@ -56,7 +61,11 @@ export async function verifyParsedBundle(
 ): Promise<Findings> {
   const { environment, now, sources } = question;
   const signer = await findSigner(parsed, trust);
-  const { checks, statement, metadata } = checkStatement(parsed, question, signer?.isValid === true);
+  const { checks, statement, metadata } = checkStatement(parsed, question, {
+    isSigned: signer?.isValid === true,
+    isOfSet: isOfSet(parsed, question),
+  });
+  const found = await checkSet(parsed, statement?.artifactSha256, question);
   const inclusion = step('inclusion', [
     ...checkInclusion(parsed),
     ...(await checkBesideBundle(parsed, trust, question)),
@@ -78,7 +87,7 @@ export async function verifyParsedBundle(
   const ignored = [...parsed.ignored, ...parsed.witnesses.flatMap(unknownDetails)];
   const steps = [
     step('shape', [WELL_FORMED, ...ignored.map(remark)]),
-    step('statement', [...checks, ...remarkSubmittedAt(statement, existedBy)]),
+    step('statement', [...checks, ...found.checks, ...remarkSubmittedAt(statement, existedBy)]),
     step('signature', [
       ...(await checkSignature(parsed, signer, { environment, now, existedBy, isLogged })),
       ...stamps.map(({ check }) => check),
@@ -92,7 +101,8 @@ export async function verifyParsedBundle(
       ...checkDemands(question, parsed, witnesses, [inclusion, checkpoint]),
     ]),
   ];
-  return { steps, witnesses, stamps, ignored, statement, metadata, existedBy };
+  const unclaimed = [...ignored, ...found.ignored];
+  return { steps, witnesses, stamps, ignored: unclaimed, statement, metadata, set: found.set, existedBy };
 }
 
 function remark(path: string): Check {

@@ -3,6 +3,7 @@
  * nodes of chains are parameters, and nothing in the bundle is trusted.
  */
 import type { EnvironmentName } from '../../protocol/environment.js';
+import type { ProvenSet } from '../set/verify-set.js';
 import type { StatementFields } from '../statement/statement.js';
 import type { EvidenceSources, Finding } from './evidence/evidence.js';
 import { createMemo } from './memo.js';
@@ -10,6 +11,7 @@ import { type ReadBundle, readBundle } from './read/read-bundle.js';
 import { failed, missing, STEP_NAMES, type Step, type StepName, step } from './report.js';
 import type { CheckpointChecks } from './steps/log-steps.js';
 import type { Policy, WitnessDemands } from './steps/policy-step.js';
+import type { SetAsked } from './steps/set-step.js';
 import type { Asked } from './steps/statement-step.js';
 import type { WitnessFinding } from './steps/witness-step.js';
 import { summarize } from './summary.js';
@@ -30,6 +32,7 @@ export type TrustOptions = EvidenceSources &
 
 /** The trust and expectations of one verification. */
 export type VerifyOptions = Omit<Asked, 'environment'> &
+  SetAsked &
   TrustOptions & {
     /** A COSE receipt of the same submission, to be checked as well. */
     readonly receipt?: Uint8Array | undefined;
@@ -49,6 +52,11 @@ export type Verification = {
   readonly statement?: StatementFields;
   /** The metadata, if it was given and is what was attested. Proven only if the verdict is `verified`. */
   readonly metadata?: unknown;
+  /**
+   * The set that was attested, and the artifact's entry in it, if a set is involved. Proven only if the verdict is `verified`,
+   * but not that the log has the checkpoint `not_before`.
+   */
+  readonly set?: ProvenSet;
   /**
    * The earliest time that a trusted witness attests, its accuracy included. Proven only if the verdict is `verified`.
    */
@@ -72,7 +80,7 @@ export async function verifyBundle(bundle: unknown, options: VerifyOptions): Pro
 /** Verifies a bundle as read, about what is expected of it. Throws only what reading `asked` throws. */
 type BundleVerifier = (
   read: ReadBundle,
-  asked: Omit<Asked, 'environment'> & Pick<VerifyOptions, 'receipt'>,
+  asked: Omit<Asked, 'environment'> & SetAsked & Pick<VerifyOptions, 'receipt'>,
 ) => Promise<Verification>;
 
 /**
@@ -127,7 +135,7 @@ async function verify(
 
 /** Completes the report: steps that were not reached are `not_checked` for the given reason. */
 function report(found: Partial<Findings> & Pick<Findings, 'steps'>, reason = ''): Verification {
-  const { witnesses = [], stamps = [], ignored = [], statement, metadata, existedBy } = found;
+  const { witnesses = [], stamps = [], ignored = [], statement, metadata, set, existedBy } = found;
   const byName = new Map<StepName, Step>(found.steps.map((one) => [one.name, one]));
   const steps = STEP_NAMES.map(
     (name) => byName.get(name) ?? step(name, [missing(`${name}.not_checked`, reason)]),
@@ -136,6 +144,7 @@ function report(found: Partial<Findings> & Pick<Findings, 'steps'>, reason = '')
   const proven = {
     ...(statement && { statement }),
     ...(metadata !== undefined && { metadata }),
+    ...(set && { set }),
     ...(existedBy && { existedBy }),
   };
   const unproven = [

@@ -12,6 +12,8 @@ export type ParsedBundle = SignedEntry & {
   readonly batch: BundleBatch;
   readonly checkpoints: readonly ParsedCheckpoint[];
   readonly witnesses: readonly BundleWitness[];
+  /** The member proof in `set_proof`, as parsed JSON, if the bundle has one. */
+  readonly setProof?: unknown;
   /** JSON pointers to members that this version does not know. Nothing is claimed from them. */
   readonly ignored: readonly string[];
 };

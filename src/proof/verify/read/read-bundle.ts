@@ -53,11 +53,19 @@ export function readBundle(input: unknown): ReadBundle {
     maxItems: MAX_ITEMS,
   });
   if (message === undefined) return { problems };
-  const findings = { problems: [], ignored };
-  const parsed = parseParts(message, findings);
+  const setProof = findSetProof(json);
+  const findings = { problems: [], ignored: ignored.filter((path) => path !== '/set_proof') };
+  const parts = parseParts(message, findings);
+  const parsed = parts && setProof !== undefined ? { ...parts, setProof } : parts;
   return parsed === undefined || findings.problems.length > 0
     ? { problems: findings.problems }
     : { parsed, problems: [] };
+}
+
+/** The member that the holder of a set adds to the bundle of its head: the service, and so the message, has none. */
+function findSetProof(json: unknown): unknown {
+  const isObject = typeof json === 'object' && json !== null && Object.hasOwn(json, 'set_proof');
+  return isObject ? (json as { set_proof: unknown }).set_proof : undefined;
 }
 
 /** Converts the input to JSON, or returns the problem, or why it is none. */

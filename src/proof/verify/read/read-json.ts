@@ -165,7 +165,8 @@ function readStruct(json: unknown, path: string, reading: Reading): JsonObject {
     : addProblem(reading, path, 'is too large, too deep or not plain JSON', {});
 }
 
-function isBounded(root: object, { maxDepth, maxValues }: typeof STRUCT_LIMITS): boolean {
+/** Whether a value is plain JSON within these limits, as free-form JSON in a bundle by default. */
+export function isBounded(root: object, { maxDepth, maxValues } = STRUCT_LIMITS): boolean {
   const open: { value: unknown; depth: number }[] = [{ value: root, depth: 0 }];
   for (let seen = 0; open.length > 0; seen++) {
     const { value, depth } = open.pop()!;

@@ -41,12 +41,12 @@ export type Asked = {
 
 /**
  * Checks the statement. Returns it if it can be parsed, signed or not, and the metadata if it opens the commitment. One of a form that this version does not know is
- * not checked if a trusted key has signed it.
+ * not checked if a trusted key has signed it. `isOfSet`: the artifact may be an entry of a set whose head is the subject.
  */
 export function checkStatement(
   parsed: ParsedBundle,
   asked: Asked,
-  isSigned: boolean,
+  { isSigned, isOfSet }: { readonly isSigned: boolean; readonly isOfSet: boolean },
 ): { checks: Check[]; statement?: StatementFields; metadata?: unknown } {
   try {
     const { payload, payloadType } = parsed.envelope;
@@ -56,7 +56,7 @@ export function checkStatement(
     const { check, metadata } = checkMetadata(statement, asked);
     const checks = [
       ...checkSubmission(parsed, statement),
-      ...checkArtifact(statement, asked),
+      ...checkArtifact(statement, asked, isOfSet),
       checkEnvironment(statement, asked),
       checkProject(statement, asked),
       check,
@@ -106,17 +106,30 @@ function checkSubmission({ submission }: ParsedBundle, statement: StatementField
     );
 }
 
-function checkArtifact(statement: StatementFields, { artifact, artifactSha256 }: Asked): Check[] {
-  const digests = [artifact && toHex(sha256(artifact)), artifactSha256?.toLowerCase()].filter(
+/** The digests of the artifact that were given, in lower case; they may be malformed. */
+export function artifactDigests({ artifact, artifactSha256 }: Asked): string[] {
+  return [artifact && toHex(sha256(artifact)), artifactSha256?.toLowerCase()].filter(
     (digest) => digest !== undefined,
   );
-  if (digests.length === 0) return [missing('artifact.not_given', 'no artifact was given to compare with')];
+}
+
+/** A SHA-256 in lower-case hex. */
+export const SHA256 = /^[0-9a-f]{64}$/;
+
+function checkArtifact(statement: StatementFields, asked: Asked, isOfSet: boolean): Check[] {
+  const digests = artifactDigests(asked);
+  if (digests.length === 0 && !isOfSet) {
+    return [missing('artifact.not_given', 'no artifact was given to compare with')];
+  }
   return digests.map((digest) => {
-    if (!/^[0-9a-f]{64}$/.test(digest)) {
+    if (!SHA256.test(digest)) {
       return missing('artifact.invalid_digest', 'the digest given is not a SHA-256 in hex');
     }
-    return digest === statement.artifactSha256
-      ? passed('artifact.matches', 'the artifact is the one that was attested')
+    if (digest === statement.artifactSha256) {
+      return passed('artifact.matches', 'the artifact is the one that was attested');
+    }
+    return isOfSet
+      ? notChecked('artifact.in_set', 'what was attested is not the artifact but the head of a set')
       : failed('artifact.mismatch', 'the artifact is not the one that was attested');
   });
 }
