@@ -20,6 +20,7 @@ import type { Fields } from '../../json/message-codec.js';
 import { invalidRequest, type Reading, report, startReading } from '../../json/problems.js';
 import { checkFreeForm, checkText } from '../../json/strict-json.js';
 import { isTimestamp, type Seconds } from '../../json/well-known-types.js';
+import { createStructHiding } from './hide-structs.js';
 
 /**
  * Makes the check of messages against the `buf.validate` rules of their protos. It throws `request.invalid` with
@@ -27,8 +28,11 @@ import { isTimestamp, type Seconds } from '../../json/well-known-types.js';
  */
 export function createValidate(): (desc: DescMessage, message: Message) => void {
   const validator = createValidator({ regexMatch });
+  const withoutStructs = createStructHiding();
   return (desc, message) => {
-    const { kind, error, violations } = validator.validate(desc, message);
+    const { kind, error, violations } = withoutStructs(desc, message, () =>
+      validator.validate(desc, message),
+    );
     if (kind === 'error') throw error;
     if (kind === 'invalid') {
       const more = Math.max(0, violations.length - MAX_PROBLEMS);

@@ -2,6 +2,7 @@ import { create, type DescMessage, type MessageInitShape } from '@bufbuild/proto
 import t from 'tap';
 import { GetUsageRequestSchema } from '../../../../gen/attestation/admin/v1/usage_pb.js';
 import {
+  BatchCreateAttestationsRequestSchema,
   CreateAttestationRequestSchema,
   ListAttestationsRequestSchema,
   type ValidationMode,
@@ -100,4 +101,40 @@ t.test('errors of enums list the admitted values by name', async (t) => {
 t.test('at most a hundred problems are reported', async (t) => {
   const pagesByPart = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`p${i}`, 0]));
   t.equal(problemsOf(CreateBookRequestSchema, { title: 'x', pagesByPart }).length, 100);
+});
+
+t.test('JSON objects are unchanged afterwards, in a valid message and in an invalid one', async (t) => {
+  const metadata = { schema: 'purl', list: [{ a: 1 }] };
+  const items = [
+    { artifact: { sha256: 'ab'.repeat(32) }, metadata },
+    { artifact: { sha256: 'x' }, metadata },
+  ];
+  for (const item of items) {
+    const message = create(BatchCreateAttestationsRequestSchema, { items: [item] });
+    const before = message.items[0]?.metadata;
+    const isValid = item.artifact.sha256.length === 64;
+    if (isValid) validate(BatchCreateAttestationsRequestSchema, message);
+    else t.throws(() => validate(BatchCreateAttestationsRequestSchema, message), { name: 'ApiError' });
+    t.equal(message.items[0]?.metadata, before);
+    t.same(before, metadata);
+  }
+});
+
+t.test('the time of a check does not grow with the JSON in a message', async (t) => {
+  const [small, large] = [10, 50_000].map((length) =>
+    create(CreateAttestationRequestSchema, {
+      artifact: { sha256: 'ab'.repeat(32) },
+      metadata: { list: Array.from({ length }, () => ({})) },
+    }),
+  );
+  const medianMs = (message = small) => {
+    const times = Array.from({ length: 21 }, () => {
+      const startMs = performance.now();
+      validate(CreateAttestationRequestSchema, message!);
+      return performance.now() - startMs;
+    });
+    return times.sort((a, b) => a - b)[10]!;
+  };
+  medianMs(small);
+  t.ok(medianMs(large) < 0.5, `${medianMs(large)} ms, and ${medianMs(small)} of little JSON`);
 });
