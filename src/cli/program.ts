@@ -23,6 +23,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['correct', async () => (await import('./commands/submissions/correct.js')).addCorrect],
   ['redact', async () => (await import('./commands/submissions/redact.js')).addRedact],
   ['bundle', async () => (await import('./commands/submissions/bundle.js')).addBundle],
+  ['set', async () => (await import('./commands/sets/set.js')).addSet],
   ['verify', async () => (await import('./commands/verify/verify.js')).addVerify],
   ['verify-page', async () => (await import('./commands/verify/verify-page.js')).addVerifyPage],
   ['audit', async () => (await import('./commands/verify/audit.js')).addAudit],

@@ -27,6 +27,7 @@ const COMMANDS = [
   'correct',
   'redact',
   'bundle',
+  'set',
   'verify',
   'verify-page',
   'audit',
@@ -62,6 +63,7 @@ t.test('the help of a subcommand has examples of its own, and no others', async 
     'log',
     'dsse-keys',
     'secret-keys',
+    'set',
     'webhooks',
     'exports',
   ]) {

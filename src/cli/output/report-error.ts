@@ -1,5 +1,6 @@
 import { CommanderError } from 'commander';
 import { AttestationError } from '../../client/error.js';
+import { FolderError } from '../../client/files/folder-error.js';
 import { ConfigError } from '../../config/settings.js';
 import { printable } from '../../protocol/printable.js';
 import { type Cli, printError, UsageError } from '../cli.js';
@@ -12,8 +13,7 @@ export function reportError(cli: Cli, error: unknown, { json }: { json: boolean 
     if (json) printError(cli, JSON.stringify({ error: errorJson(error) }));
     return;
   }
-  const isUsage = error instanceof UsageError || error instanceof ConfigError;
-  cli.exitCode = isUsage ? 2 : Math.max(cli.exitCode, 1);
+  cli.exitCode = isUsage(error) ? 2 : Math.max(cli.exitCode, 1);
   printError(cli, json ? JSON.stringify({ error: errorJson(error) }) : `error: ${errorText(error)}`);
   if (cli.env.ATTEST_DEBUG && error instanceof Error) printError(cli, String(error.stack));
 }
@@ -32,9 +32,15 @@ export async function runCheck(
   }
 }
 
+/** Whether arguments, settings or input are wrong, and nothing was done. */
+function isUsage(error: unknown): boolean {
+  return [UsageError, ConfigError, CommanderError, FolderError].some((kind) => error instanceof kind);
+}
+
 /** An error as text; safe to print. */
 export function errorText(error: unknown): string {
-  if (error instanceof ConfigError) return error.message.split('\n').map(printable).join('\n');
+  if (error instanceof ConfigError || error instanceof FolderError)
+    return error.message.split('\n').map(printable).join('\n');
   if (!(error instanceof AttestationError)) return printable(localMessage(error));
   const request = error.requestId === undefined ? '' : `, request ${error.requestId}`;
   const paths = detailsText(error);
@@ -64,8 +70,7 @@ export function errorJson(error: unknown): {
 } {
   const message = error instanceof AttestationError ? error.message : localMessage(error);
   if (!(error instanceof AttestationError)) {
-    const isUsage = [UsageError, ConfigError, CommanderError].some((kind) => error instanceof kind);
-    return { code: isUsage ? 'command.usage' : 'command.failed', message, details: {} };
+    return { code: isUsage(error) ? 'command.usage' : 'command.failed', message, details: {} };
   }
   const { code, details, requestId } = error;
   return { code, message, details, ...(requestId !== undefined && { request_id: requestId }) };

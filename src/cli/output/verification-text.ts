@@ -1,5 +1,6 @@
 /** A verification as text and as JSON. */
 
+import { headJson, type NotBefore } from '../../proof/set/head.js';
 import type { Check, CheckStatus, Step } from '../../proof/verify/report.js';
 import type { Verification } from '../../proof/verify/verify.js';
 
@@ -13,7 +14,21 @@ const NAME_WIDTH = 10;
 
 /** Lines of text: each step with its unchecked parts, the source of trust, and the summary. */
 export function formatVerification(verification: Verification, trustOrigin: string): string[] {
-  return [...formatSteps(verification.steps), '', `Trusting ${trustOrigin}`, '', verification.summary];
+  const { steps, summary, set, verdict } = verification;
+  const notBefore = verdict === 'verified' ? set?.head.notBefore : undefined;
+  return [
+    ...formatSteps(steps),
+    '',
+    `Trusting ${trustOrigin}`,
+    '',
+    summary,
+    ...(notBefore === undefined ? [] : [formatNotBefore(notBefore)]),
+  ];
+}
+
+/** That the log has this checkpoint takes the log, so it is not verified here. */
+function formatNotBefore({ origin, treeSize, rootHash }: NotBefore): string {
+  return `The set names the checkpoint of ${treeSize} leaves of ${origin}, root ${rootHash}: if the log has it, the set was closed later.`;
 }
 
 /** Lines of text: each step, with those of its checks whose status differs. */
@@ -36,7 +51,7 @@ function formatCheck({ status, message }: Check): string {
 /** The verification for --json, in snake_case. Omits whatever is not proven. */
 export function verificationJson(verification: Verification, trustOrigin: string): object {
   const { verdict, summary, steps, witnesses, unproven } = verification;
-  const { statement, metadata, existedBy } = verdict === 'verified' ? verification : {};
+  const { statement, metadata, set, existedBy } = verdict === 'verified' ? verification : {};
   return {
     verdict,
     summary,
@@ -49,6 +64,7 @@ export function verificationJson(verification: Verification, trustOrigin: string
       environment: statement.environment,
       artifact_sha256: statement.artifactSha256,
     },
+    set: set && { head: headJson(set.head), ...set.member },
     verified: metadata === undefined ? undefined : { metadata },
     steps,
     witnesses: witnesses.map(({ treeSize, ...witness }) => ({ ...witness, tree_size: treeSize })),

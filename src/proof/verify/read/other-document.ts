@@ -11,12 +11,17 @@ const IS_SUBMITTED = 'is what attest submit printed: fetch the bundle with attes
 const IS_LIST = 'is a list: give one bundle';
 const IS_TRUST_ROOTS = 'is the trust roots, not a bundle';
 const IS_ENVELOPE = 'is a signed envelope, such as the manifest of an export, and not a bundle';
+const IS_SET =
+  'is a set file, the list of the files of a set, and not a bundle: give both, the set with --set';
+const IS_SET_PROOF = 'is a member proof of a set, and not a bundle: it is for the member set_proof of one';
 const HAS_LINES = 'holds several documents, one a line (JSONL): give one bundle';
 
 /** Says what a parsed document is; undefined for a bundle, and for what is not known. */
 export function describeOtherDocument(json: unknown): string | undefined {
   if (Array.isArray(json)) return IS_LIST;
   if (hasAny(json, 'sigstore_bundle', 'sigstoreBundle')) return undefined;
+  if (hasAny(json, 'entries') && hasAny(json, 'head')) return IS_SET;
+  if (hasAny(json, 'entry') && hasAny(json, 'head')) return IS_SET_PROOF;
   if (hasAny(json, 'dsseEnvelope')) return IS_SIGSTORE_BUNDLE;
   if (hasAny(json, 'submission')) {
     if (hasAny(json, 'bundle')) return IS_LINE;

@@ -1,0 +1,41 @@
+/** Makes the set of a folder. */
+import { randomBytes } from 'node:crypto';
+import type { PresentFile } from '../../proof/set/compare-files.js';
+import { createSet } from '../../proof/set/create-set.js';
+import type { NotBefore, SetHead } from '../../proof/set/head.js';
+import { UsageError } from '../cli.js';
+import { writeWhole } from './set-file.js';
+
+/** A set that was written. `headSha256`, in hex, is to be attested; `bytes` are those of all files. */
+export type WrittenSet = { readonly head: SetHead; readonly headSha256: string; readonly bytes: number };
+
+const SALT_BYTES = 16;
+
+/**
+ * Writes the set of files, which come in the order of their paths, to a new file at `path`. Throws UsageError if there are no
+ * files or it cannot be written, and what reading the files throws; then there is no file.
+ */
+export async function writeSet(
+  path: string,
+  files: AsyncIterable<PresentFile>,
+  notBefore: NotBefore | undefined,
+): Promise<WrittenSet> {
+  let written: WrittenSet | undefined;
+  const text = async function* () {
+    const set = createSet();
+    let total = 0;
+    let isEmpty = true;
+    for await (const { path, bytes, sha256 } of files) {
+      yield set.add({ path, bytes, sha256, salt: randomBytes(SALT_BYTES).toString('hex') });
+      total += bytes;
+      isEmpty = false;
+    }
+    if (isEmpty) throw new UsageError('the folder has no files to attest');
+    const { text, head, headSha256 } = set.end(notBefore);
+    written = { head, headSha256, bytes: total };
+    yield text;
+  };
+  await writeWhole(path, text());
+  if (written === undefined) throw new Error('the set was not written to its end');
+  return written;
+}

@@ -1,0 +1,71 @@
+/** Set files on disk. */
+import { randomBytes } from 'node:crypto';
+import { createReadStream, existsSync } from 'node:fs';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type { Pieces } from '../../proof/set/lines.js';
+import { UsageError } from '../cli.js';
+import { errnoReason, inputFileSize } from '../input/input-file.js';
+
+const PIECE_BYTES = 1024 * 1024;
+
+/** Opens a set file for one pass. Throws UsageError if it is not there or is a directory. */
+export async function openSet(path: string): Promise<Pieces> {
+  await inputFileSize(path);
+  return readPieces(path);
+}
+
+async function* readPieces(path: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* createReadStream(path, { highWaterMark: PIECE_BYTES });
+  } catch (error) {
+    throw new UsageError(`${path} cannot be read: ${errnoReason(error as Error)}`);
+  }
+}
+
+/** Throws UsageError if there is a file, which only --force overwrites. */
+export function assertNew(path: string, { force }: { force?: boolean | undefined }): void {
+  if (force || !existsSync(path)) return;
+  throw new UsageError(`${path} exists, perhaps as the only copy of a set: give another name, or --force`);
+}
+
+/**
+ * Writes text as a file that is whole or not there: under another name in its folder first, then on disk, then renamed. Throws
+ * UsageError if it cannot be written, and what reading the text throws; then what was written is removed.
+ */
+export async function writeWhole(path: string, text: AsyncIterable<string>): Promise<void> {
+  const temporary = temporaryPath(path);
+  const failed = (error: Error) => {
+    throw new UsageError(`${path} cannot be written: ${errnoReason(error)}`);
+  };
+  const file = await open(temporary, 'wx').catch(failed);
+  try {
+    let pending = '';
+    for await (const piece of text) {
+      pending += piece;
+      if (pending.length < PIECE_BYTES) continue;
+      await file.writeFile(pending).catch(failed);
+      pending = '';
+    }
+    await file.writeFile(pending).catch(failed);
+    await file.sync();
+    await file.close();
+    await rename(temporary, path).catch(failed);
+  } catch (error) {
+    await file.close().catch(() => {});
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await syncFolder(dirname(path));
+}
+
+function temporaryPath(path: string): string {
+  return join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
+}
+
+/** So that the name survives a power cut as well. Windows opens no folders. */
+async function syncFolder(folder: string): Promise<void> {
+  const opened: FileHandle | undefined = await open(folder, 'r').catch(() => undefined);
+  await opened?.sync().catch(() => {});
+  await opened?.close();
+}
