@@ -21,8 +21,8 @@ type Selection = {
   readonly include?: readonly string[] | undefined;
   /** No files or folders that match one of these. */
   readonly exclude?: readonly string[] | undefined;
-  /** No files of these paths. */
-  readonly omit?: readonly string[] | undefined;
+  /** No files that this says of their paths. */
+  readonly isOmitted?: ((path: string) => boolean) | undefined;
 };
 
 /**
@@ -31,16 +31,15 @@ type Selection = {
  */
 export async function selectFiles(
   folder: string,
-  { include, exclude = [], omit = [] }: Selection,
+  { include, exclude = [], isOmitted = () => false }: Selection,
 ): Promise<(path: string, isFolder: boolean) => boolean> {
   const ignored = await readIgnoreFile(folder);
-  const omitted = new Set(omit);
   const isIncluded = include === undefined ? () => true : matchPatterns(include);
   const isExcluded = exclude.length === 0 ? () => false : matchPatterns(exclude);
-  const isIgnored = ignored === undefined ? () => false : matchPatterns([ignored]);
+  const isIgnored = ignored === undefined ? () => false : matchPatterns(ignored.split(/\r?\n/));
   return (path, isFolder) => {
     const name = isFolder ? `${path}/` : path;
-    if (omitted.has(path) || isExcluded(name)) return false;
+    if (isOmitted(path) || isExcluded(name)) return false;
     if (isFolder) return !isIgnored(name);
     return isIncluded(name) && (path === IGNORE_FILE || !isIgnored(name));
   };

@@ -8,6 +8,7 @@ import type { PresentFile } from '../../proof/set/compare-files.js';
 import type { Cli } from '../cli.js';
 import { formatSize, openProgress, type Progress } from '../output/progress.js';
 import { selectFiles } from './file-patterns.js';
+import { isOutput } from './set-file.js';
 
 /** Flags that choose the files of a folder. */
 export type FolderFlags = { include?: string[]; exclude?: string[]; followSymlinks?: boolean };
@@ -62,8 +63,9 @@ export async function* readFolder(
   folder: string,
   { flags, outputs, signal }: { flags: FolderFlags; outputs: readonly string[]; signal?: AbortSignal },
 ): AsyncGenerator<PresentFile> {
-  const omit = outputs.flatMap((path) => findInside(folder, path) ?? []);
-  const filter = await selectFiles(folder, { ...flags, omit });
+  const inside = outputs.flatMap((path) => findInside(folder, path) ?? []);
+  const isOmitted = (path: string) => inside.some((output) => isOutput(path, output));
+  const filter = await selectFiles(folder, { ...flags, isOmitted });
   const startedAt = cli.now().getTime();
   let [read, hashed, total] = [0, 0, 0];
   let progress: Progress | undefined;

@@ -63,6 +63,13 @@ function temporaryPath(path: string): string {
   return join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
 }
 
+/** Whether a path is that of a file, or of one that writeWhole makes before it, perhaps in a run that was killed. */
+export function isOutput(path: string, output: string): boolean {
+  if (path === output) return true;
+  const start = join(dirname(output), `.${basename(output)}.`);
+  return path.startsWith(start) && /^[0-9a-f]{12}\.tmp$/.test(path.slice(start.length));
+}
+
 /** So that the name survives a power cut as well. Windows opens no folders. */
 async function syncFolder(folder: string): Promise<void> {
   const opened: FileHandle | undefined = await open(folder, 'r').catch(() => undefined);

@@ -85,7 +85,8 @@ function judge(verification: Verification, { counts }: Tally, { extraOk }: Flags
   const bad = BAD.filter((status) => counts[status] > 0 && !(status === 'extra' && extraOk));
   if (bad.length === 0) return verification;
   const { verdict, summary } = verification;
-  const found = `Not verified: of the folder's files ${bad.map((status) => `${counts[status]} ${status}`).join(', ')}.`;
+  const counted = bad.map((status) => `${counts[status]} ${status}`).join(', ');
+  const found = `Not verified: the files of the folder are not those of the set (${counted}).`;
   return {
     ...verification,
     verdict: 'not_verified',
