@@ -1,7 +1,7 @@
 /** The programs that the documents show, in a project that has the client's package. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t from 'tap';
@@ -16,9 +16,19 @@ import { until } from '../support/until.js';
 
 const execute = promisify(execFile);
 const [short = ''] = await codeBlocks('README.md', 'ts');
-const [submit = '', many = '', receive = ''] = await codeBlocks('docs/client.md', 'ts');
-const programs = { 'short.ts': short, 'submit.ts': submit, 'many.ts': many, 'receive.ts': receive };
-const files = { 'package.json': '{"type": "module"}', ...programs };
+const [submit = '', many = '', folder = '', receive = ''] = await codeBlocks('docs/client.md', 'ts');
+const programs = {
+  'short.ts': short,
+  'submit.ts': submit,
+  'many.ts': many,
+  'folder.ts': folder,
+  'receive.ts': receive,
+};
+const files = {
+  'package.json': '{"type": "module"}',
+  art: { 'a.png': 'a', b: { 'b.png': 'b' } },
+  ...programs,
+};
 const dir = t.testdir(files);
 stageClient({ root: process.cwd(), out: join(dir, 'node_modules/@attestation-service/client') });
 
@@ -40,6 +50,9 @@ t.test('the clients of README and docs/client.md submit, wait, and verify the bu
   const other = { ...env, ATTEST_API_KEY: (await newKey(app)).key };
   const { stdout } = await execute(process.execPath, ['submit.js'], { cwd: dir, env: other });
   t.match(stdout, /^sub_\w{26}\nverified This artifact was attested under sub_/);
+  t.match((await execute(process.execPath, ['folder.js'], { cwd: dir, env })).stdout, /^sub_\w{26}\n$/);
+  const set = JSON.parse(await readFile(join(dir, 'art.set.json'), 'utf8'));
+  t.match(set, { entries: [{ path: 'a.png' }, { path: 'b/b.png' }], head: { entries: 2 } });
 });
 
 t.test('the receiver of docs/client.md accepts only events that the service signs', async (t) => {

@@ -2,6 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
+import { attestFolder } from '../cli/sets/attested-folder.js';
 import { ARTIFACT } from '../proof/sample.js';
 import { good, trustRoots } from '../proof/verifying.js';
 import { testDatabase } from '../support/servers/shared-servers.js';
@@ -54,6 +55,11 @@ t.test('attest verify verifies offline', async (t) => {
     stdout: 'This artifact was attested under',
   });
   t.match(await attest(['verify', 'other', ...args]), { code: 1 });
+});
+
+t.test('attest verify hashes a folder, on threads that need no further file', async (t) => {
+  const { art, evidence } = await attestFolder(t, ['a', 'b/c']);
+  t.match(await attest(['verify', art, ...evidence]), { code: 0, stdout: /^Files: 2 ok, 0 changed/ });
 });
 
 t.test('attest api without settings names those that are missing', async (t) => {

@@ -11,6 +11,17 @@ export type WrittenSet = { readonly head: SetHead; readonly headSha256: string; 
 
 const SALT_BYTES = 16;
 
+/** A call for one salt takes 4 µs, a quarter of a set's time; one for so many takes 0.1 µs each. */
+const SALTS_PER_CALL = 1024;
+
+/** Yields random salts, in hex, without end. */
+function* makeSalts(): Generator<string, never> {
+  for (;;) {
+    const hex = randomBytes(SALTS_PER_CALL * SALT_BYTES).toString('hex');
+    for (let at = 0; at < hex.length; at += 2 * SALT_BYTES) yield hex.slice(at, at + 2 * SALT_BYTES);
+  }
+}
+
 /**
  * Writes the set of files, which come in the order of their paths, to a new file at `path`. Throws UsageError if there are no
  * files or it cannot be written, and what reading the files throws; then there is no file.
@@ -23,10 +34,11 @@ export async function writeSet(
   let written: WrittenSet | undefined;
   const text = async function* () {
     const set = createSet();
+    const salts = makeSalts();
     let total = 0;
     let isEmpty = true;
     for await (const { path, bytes, sha256 } of files) {
-      yield set.add({ path, bytes, sha256, salt: randomBytes(SALT_BYTES).toString('hex') });
+      yield set.add({ path, bytes, sha256, salt: salts.next().value });
       total += bytes;
       isEmpty = false;
     }
