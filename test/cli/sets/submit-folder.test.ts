@@ -104,6 +104,27 @@ t.test('outputs in the folder are not in the set', async (t) => {
   );
 });
 
+t.test('links inside the folder are followed with --follow-symlinks', async (t) => {
+  const { art, submit, entries } = scene(t);
+  symlinkSync('one', join(art, 'link'));
+  t.match(await submit('--follow-symlinks'), { code: 0 });
+  const link = entries().find(({ path }: { path: string }) => path === 'link');
+  t.equal(link.sha256, presentOf('one').sha256);
+  symlinkSync('..', join(art, 'up'));
+  t.match(await submit('--follow-symlinks', '--force'), {
+    code: 2,
+    stderr: /up is a symbolic link out of the folder/,
+  });
+});
+
+t.test('a terminal shows files, bytes, rate and time left', async (t) => {
+  const { at, art } = scene(t);
+  const { code, stderr } = await runHere(['submit', art, '--set', at('s.json')], { env, terminal: 120 });
+  t.equal(code, 0);
+  t.match(stderr, /Khashing \[[#.]+\] +\d+% {2}\d of 5 files, \d+ B, .*B\/s, \d+ s left/);
+  t.match(stderr, /left.*Kwrote .*s\.json, a set of 5 files/s, 'and then nothing of it');
+});
+
 t.test('--not-before names the newest checkpoint of the log', async (t) => {
   const { at, art, submit } = scene(t);
   const flags = ['--verify-url', app.verifyUrl, '--not-before'];

@@ -11,7 +11,7 @@ what others should see of it, these commands make: a bundle for one file, or the
 only hashes are left. What was attested does not change.`;
 
 const EXAMPLES = [
-  'attest set proof run.set.json art/shot.png --bundle run.bundle.json -o shot.bundle.json',
+  'attest set proof run.set.json shots/a.png --bundle run.bundle.json -o a.bundle.json',
   "attest set redact run.set.json --keep 'public/**' -o public.set.json",
   'attest set show run.set.json',
   'attest set show run.set.json --json',

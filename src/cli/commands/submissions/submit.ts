@@ -38,8 +38,8 @@ Hashes files locally and submits the hashes, up to 1,000 in a call; file content
 in the order of the files. /dev/stdin is standard input. The default metadata is a package URL with the file's name
 (pkg:generic/<name>?checksum=sha256:<hash>, schema purl).
 
-Of a folder it makes a set, whose head is submitted in one call: the set file has each file's path, hash and a salt. Keep it
-with the bundle: \`attest verify\` takes both, \`attest set\` shows one file of it. It is written before the submission.
+Of a folder it makes a set, whose head is submitted in one call: the set file has each file's path in the folder, its hash
+and a salt. Keep it with the bundle: \`attest verify\` takes both, \`attest set\` shows one file of it. It is written before the submission.
 With --each, each file of the folder is a submission. --not-before puts the newest checkpoint of the log into the head, which
 proves that the set was closed after it.
 ${FOLDER_HELP}
