@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { JsonValue } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
+import { countMembers } from '../../protocol/count-members.js';
 import { EXACT_DIGITS, findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
 import { jsonPointer } from '../../protocol/json-pointer.js';
 import { ApiError } from '../core/errors.js';
@@ -139,20 +140,6 @@ const REPEATED_MEMBER = 'occurs twice';
 
 const MAX_FOUND = 100;
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g;
-
-/** Number of members of all objects in a value. */
-function countMembers(value: JsonValue): number {
-  if (typeof value !== 'object' || value === null) return 0;
-  let count = 0;
-  if (Array.isArray(value)) {
-    for (const item of value) count += countMembers(item);
-    return count;
-  }
-  const names = Object.keys(value);
-  count = names.length;
-  for (const name of names) count += countMembers(value[name] as JsonValue);
-  return count;
-}
 
 /** An open object or array: the current member or index, and the names of the object's members so far. */
 type Place = { step: string | number; names: Set<string> | undefined; wantsName: boolean };

@@ -1,4 +1,5 @@
 import { withoutByteOrderMark } from '../../../protocol/byte-order-mark.js';
+import { countMembers } from '../../../protocol/count-members.js';
 import { fromUtf8 } from '../../bytes/encoding.js';
 import { FormatError } from '../../bytes/format-error.js';
 
@@ -58,17 +59,4 @@ function isEscaped(json: string, at: number): boolean {
   let backslashes = 0;
   while (json.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes++;
   return backslashes % 2 === 1;
-}
-
-/** Number of members of all objects in a value. */
-function countMembers(root: unknown): number {
-  let count = 0;
-  for (const open = [root]; open.length > 0; ) {
-    const value = open.pop();
-    if (typeof value !== 'object' || value === null) continue;
-    const items = Object.values(value);
-    if (!Array.isArray(value)) count += items.length;
-    for (const item of items) open.push(item);
-  }
-  return count;
 }
