@@ -64,6 +64,7 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
     const waiting: QueuedRow = {
       row,
       bytes,
+      arrivedMs,
       queuedMs,
       deadline,
       again: false,
@@ -198,7 +199,10 @@ type Pace = {
   inFlight: () => number;
 };
 
-function createPace({ limits, clock }: SequencerDeps, queue: readonly Pick<QueuedRow, 'queuedMs'>[]): Pace {
+function createPace(
+  { limits, clock }: SequencerDeps,
+  queue: readonly Pick<QueuedRow, 'arrivedMs' | 'queuedMs'>[],
+): Pace {
   let inFlight = 0;
   let startedMs = Number.NEGATIVE_INFINITY;
   let endedMs = Number.NEGATIVE_INFINITY;
@@ -206,7 +210,7 @@ function createPace({ limits, clock }: SequencerDeps, queue: readonly Pick<Queue
   let announced = 0;
   const msUntilGathered = (nowMs: number) => {
     const returnMs = endedMs + RETURN_MS;
-    const returned = queue.filter(({ queuedMs }) => queuedMs <= returnMs).length;
+    const returned = queue.filter(({ arrivedMs }) => arrivedMs <= returnMs).length;
     if (returned >= answered) return 0;
     if (2 * returned >= answered || nowMs < returnMs) return returnMs - nowMs;
     return startedMs + GATHER_MS * (1 - queue.length / limits.enoughRows) - nowMs;

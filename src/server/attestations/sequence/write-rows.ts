@@ -50,7 +50,8 @@ type WriteGuard = {
 export type QueuedRow = {
   row: NewSubmission;
   bytes: number;
-  /** Monotonic milliseconds, as the deadline. */
+  /** When its request arrived, in monotonic milliseconds as the others. */
+  arrivedMs: number;
   queuedMs: number;
   deadline: number;
   again: boolean;
