@@ -1,12 +1,13 @@
 import type { ServerResponse } from 'node:http';
+import type { Http2ServerRequest } from 'node:http2';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
 import { type DescMessage, type Message, toBinary, toJsonString } from '@bufbuild/protobuf';
 import { compressedFlag, encodeEnvelope } from '@connectrpc/connect/protocol';
 import { trailerFlag } from '@connectrpc/connect/protocol-grpc-web';
 import { acceptsGzip, MIN_COMPRESSED_BYTES } from '../../core/http/gzip.js';
-import type { RequestRecord } from '../socket/requests.js';
-import { endInChunks, writeResponse } from '../socket/write-response.js';
+import type { NodeRequest, NodeResponse, RequestRecord } from '../socket/requests.js';
+import { afterDeclaredBody, endInChunks, writeResponse } from '../socket/write-response.js';
 import type { JsonOptions, MessageFormat } from './messages.js';
 
 /** The parts of the response to a call. */
@@ -69,10 +70,15 @@ export type RpcResponse = {
 
 /**
  * Responds to a call whose body may be unread. On HTTP/2 the rest of it is discarded while the client sends it,
- * because gRPC clients report the reset of a stream that they still write to as the call's error. Does nothing if the
- * client has disconnected or a response was written.
+ * because gRPC clients report the reset of a stream that they still write to as the call's error; one of a declared length
+ * before the response. Does nothing if the client has disconnected or a response was written.
  */
-export function writeRpcResponse({ req, res: nodeRes }: RequestRecord, answer: RpcResponse): void {
+export function writeRpcResponse({ req, res }: RequestRecord, answer: RpcResponse): void {
+  if (req.httpVersionMajor < 2) write(req, res, answer);
+  else if (!res.writableEnded) afterDeclaredBody(req as Http2ServerRequest, () => write(req, res, answer));
+}
+
+function write(req: NodeRequest, nodeRes: NodeResponse, answer: RpcResponse): void {
   const { status, headers, body, trailers } = answer;
   // Both kinds of response have these methods, but TypeScript finds no common signature.
   const res = nodeRes as ServerResponse;

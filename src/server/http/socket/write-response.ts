@@ -111,6 +111,36 @@ function lingerThenReset(stream: ServerHttp2Stream): void {
   });
 }
 
+const awaited = new WeakSet<Http2ServerRequest>();
+
+/**
+ * Calls `write` once the client has sent the body whose length it declared, the latest after LINGER_MS; at once if it declared
+ * none. connect-go ends its body when it sees a response, and one shorter than declared is malformed (RFC 9113, 8.1.1): Node
+ * would reset the stream before the response is whole. A further call for the same request does nothing.
+ */
+export function afterDeclaredBody(req: Http2ServerRequest, write: () => void): void {
+  const { 'content-length': declared, expect } = req.headers;
+  if (awaited.has(req)) return;
+  if (req.complete || declared === undefined || expect !== undefined) {
+    write();
+    return;
+  }
+  awaited.add(req);
+  const timer = setTimeout(end, LINGER_MS).unref();
+  let left = LINGER_BYTES;
+  function end() {
+    clearTimeout(timer);
+    req.off('data', onData).off('end', end).off('close', end);
+    req.resume();
+    write();
+  }
+  function onData(chunk: Buffer) {
+    left -= chunk.length;
+    if (left < 0) end();
+  }
+  req.on('data', onData).on('end', end).on('close', end);
+}
+
 /** Ends a response with a body, written in chunks. */
 export function endInChunks(res: ServerResponse, body: Uint8Array | undefined): void {
   if (body === undefined || body.length <= CHUNK_BYTES) {

@@ -2,7 +2,9 @@
 import { once } from 'node:events';
 import { type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2';
 import { Readable } from 'node:stream';
+import { setTimeout } from 'node:timers/promises';
 import t, { type Test } from 'tap';
+import { BatchService } from '../../../../gen/attestation/v1/batches_pb.js';
 import {
   EMPTY_SETTINGS,
   frame,
@@ -13,6 +15,7 @@ import {
 import { livesOn } from '../../../support/calling/surfaces.js';
 import { KEYS, startApiServer, type TestServer } from '../../../support/servers/api-server.js';
 
+const RPC_PATH = `/${BatchService.typeName}/${BatchService.method.getBatch.name}`;
 const AUTHORIZATION = `Bearer ${KEYS.all}`;
 const LARGE = Buffer.from(Array.from({ length: 65_536 }, (_, i) => i * 7));
 const [DATA, HEADERS, PRIORITY, RST, SETTINGS, PING, WINDOW] = [0, 1, 2, 3, 4, 6, 8];
@@ -99,6 +102,34 @@ const PIPED = Buffer.concat([
   Buffer.from('/piped'),
   Buffer.from([0x01, 1, 0x61]),
 ]);
+
+t.test('a client that ends its body when it sees the response gets the whole response', async (t) => {
+  const api = await startApiServer(t, { limits: { maxBodyBytes: LARGE.length } });
+  const session = connectHttp2(api.baseUrl);
+  t.teardown(() => session.destroy());
+  for (const type of ['application/grpc', 'application/grpc-web+proto', 'application/proto']) {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': RPC_PATH,
+      'content-type': type,
+      'content-length': 2 * LARGE.length,
+      authorization: AUTHORIZATION,
+      te: 'trailers',
+    });
+    // As connect-go does: a body shorter than declared is malformed, and the server resets its stream.
+    stream.once('response', () => stream.end());
+    const reading = read(stream);
+    let sent = 0;
+    for (; sent < 8 && !stream.writableEnded; sent++) {
+      stream.write(LARGE.subarray(0, LARGE.length / 4));
+      await setTimeout(10);
+    }
+    t.equal(sent, 8, 'no response comes before the body has');
+    stream.end();
+    await t.resolves(reading, type);
+    t.equal(stream.rstCode, constants.NGHTTP2_NO_ERROR, type);
+  }
+});
 
 t.test('a client that reads nothing at all is cut off, and others go on', async (t) => {
   const api = await start(t);
