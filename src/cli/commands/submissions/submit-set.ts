@@ -1,26 +1,17 @@
 /** `attest submit <folder>`: one submission for all files of a folder. */
-import { writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import type { JsonObject } from '@bufbuild/protobuf';
-import {
-  type Submission,
-  SubmissionSchema,
-  SubmissionStatusSchema,
-  type ValidationMode,
-} from '../../../../gen/attestation/v1/attestations_pb.js';
+import type { ValidationMode } from '../../../../gen/attestation/v1/attestations_pb.js';
 import type { Client } from '../../../client/client.js';
 import { headJson, type NotBefore } from '../../../proof/set/head.js';
 import { countFiles } from '../../../proof/set/verify-set.js';
-import { enumName } from '../../../protocol/enum-names.js';
-import { printable } from '../../../protocol/printable.js';
-import { compileWriter } from '../../../server/json/codec.js';
-import { type Cli, print, printError, UsageError } from '../../cli.js';
+import { type Cli, printError, UsageError } from '../../cli.js';
 import { onInterruption } from '../../input/interruption.js';
 import { formatSize } from '../../output/progress.js';
-import { errorText } from '../../output/report-error.js';
 import { type FolderFlags, readFolder } from '../../sets/folder-files.js';
 import { type WrittenSet, writeSet } from '../../sets/make-set.js';
 import { assertNew } from '../../sets/set-file.js';
+import { submitOne } from '../../submit/submit-one.js';
 
 /** Flags of sets. */
 export type SetFlags = FolderFlags & { set?: string; bundle?: string; force?: boolean; notBefore?: boolean };
@@ -66,74 +57,36 @@ export async function submitSet(
       return;
     }
     printError(cli, `wrote ${setFile}, a set of ${countFiles(set.head.entries)}, ${formatSize(set.bytes)}`);
-    const created = await create(cli, { name, set, setFile }, options);
-    const landed = flags.wait ? await waitFor(cli, created, { ...options, signal }) : created;
-    printSubmission(cli, { folder, setFile, set, submission: landed }, flags);
-    if (bundle !== undefined && !signal.aborted && cli.exitCode === 0) {
-      await writeBundle(cli, options.client, landed.id, bundle);
-    }
+    await submitHead(cli, { folder, setFile, set }, { flags, submission: options, signal });
   } finally {
     interruption.end();
   }
 }
 
-async function create(
+type Made = { folder: string; setFile: string; set: WrittenSet };
+
+async function submitHead(
   cli: Cli,
-  { name, set, setFile }: { name: string; set: WrittenSet; setFile: string },
-  { client, makeMetadata, validation }: SetSubmission,
-): Promise<Submission> {
+  { folder, setFile, set }: Made,
+  { flags, submission, signal }: { flags: Flags; submission: SetSubmission; signal: AbortSignal },
+): Promise<void> {
+  const { client, makeMetadata, validation, timeoutMs } = submission;
   const sha256 = set.headSha256;
-  try {
-    const metadata = makeMetadata(name, sha256);
-    return await client.attestations.create({ artifact: { sha256 }, metadata, validation });
-  } catch (error) {
+  const made = { file: setFile, head: headJson(set.head), head_sha256: sha256, bytes: set.bytes };
+  const one = {
+    client,
+    label: folder,
+    sha256,
+    metadata: makeMetadata(basename(resolve(folder)), sha256),
+    validation,
+    wait: flags.wait ?? false,
+    timeoutMs,
+    bundle: flags.bundle,
+    json: { set: made },
+    signal,
+  };
+  await submitOne(cli, one, flags).catch((error: unknown) => {
     printError(cli, `${setFile} is kept: \`attest submit\` with --force makes the set anew`);
     throw error;
-  }
-}
-
-/** The submission once it is witnessed; as it was, with the error printed, if that fails or the signal aborts. */
-async function waitFor(
-  cli: Cli,
-  created: Submission,
-  { client, timeoutMs, signal }: SetSubmission & { signal: AbortSignal },
-): Promise<Submission> {
-  try {
-    const found = await client.attestations.waitUntilWitnessed(created.id, { timeoutMs, signal });
-    return { ...found, warnings: created.warnings };
-  } catch (error) {
-    if (signal.aborted) return created;
-    cli.exitCode = 1;
-    printError(cli, `error: ${created.id}: ${errorText(error)}`);
-    return created;
-  }
-}
-
-async function writeBundle(cli: Cli, { attestations }: Client, id: string, file: string): Promise<void> {
-  const { data } = await attestations.downloadBundle({ id, format: 'bundle.json' });
-  await writeFile(file, data).catch((error: Error) => {
-    throw new UsageError(`${file} cannot be written: ${error.message}`);
   });
-  printError(cli, `wrote ${file}, ${data.length} bytes`);
-}
-
-const writeSubmission = compileWriter(SubmissionSchema);
-
-type Printed = { folder: string; setFile: string; set: WrittenSet; submission: Submission };
-
-function printSubmission(
-  cli: Cli,
-  { folder, setFile, set, submission }: Printed,
-  { json, quiet }: Flags,
-): void {
-  for (const { message } of submission.warnings) printError(cli, `warning: ${printable(message)}`);
-  if (json) {
-    const made = { file: setFile, head: headJson(set.head), head_sha256: set.headSha256, bytes: set.bytes };
-    const head = JSON.stringify({ file: folder, set: made });
-    print(cli, `${head.slice(0, -1)},"submission":${writeSubmission(submission)}}`);
-  } else if (quiet) print(cli, submission.id);
-  else {
-    const status = enumName(SubmissionStatusSchema, submission.status);
-    print(cli, `${submission.id}  ${status}  ${printable(folder)}`);
-  }
 }

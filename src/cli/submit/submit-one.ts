@@ -1,0 +1,121 @@
+/** One submission: created, waited for and printed, with its bundle as a file. */
+import { writeFile } from 'node:fs/promises';
+import type { JsonObject } from '@bufbuild/protobuf';
+import {
+  type Submission,
+  SubmissionSchema,
+  SubmissionStatusSchema,
+  type ValidationMode,
+} from '../../../gen/attestation/v1/attestations_pb.js';
+import type { Client } from '../../client/client.js';
+import { enumName } from '../../protocol/enum-names.js';
+import { printable } from '../../protocol/printable.js';
+import { compileWriter } from '../../server/json/codec.js';
+import { type Cli, print, printError, UsageError } from '../cli.js';
+import { errorText } from '../output/report-error.js';
+import { callUntil } from './grace.js';
+
+/** What is submitted, and what is done with it. */
+type OneSubmission = {
+  readonly client: Client;
+  /** What is printed beside the ID: the path of a file or folder. */
+  readonly label: string;
+  readonly sha256: string;
+  readonly metadata: JsonObject;
+  readonly validation: ValidationMode;
+  /** Random by default. */
+  readonly idempotencyKey?: string | undefined;
+  /** Whether to wait until it is witnessed, for at most `timeoutMs`. */
+  readonly wait: boolean;
+  readonly timeoutMs: number;
+  /** The file to write the bundle to, once the submission is witnessed. */
+  readonly bundle?: string | undefined;
+  /** Further members of the line of JSON, before `submission`. */
+  readonly json?: object | undefined;
+  /** Of an interruption: a call under way gets half a second more, a wait ends at once. */
+  readonly signal: AbortSignal;
+};
+
+/** Flags that choose what is printed. */
+type PrintFlags = { readonly quiet?: boolean; readonly json?: boolean };
+
+/**
+ * Creates the submission, waits if asked to, prints it as text, JSON or its ID, then writes its bundle. Returns it as printed,
+ * undefined if it was interrupted before the service had answered. Sets exit code 1, with the error and the submission
+ * printed, if it is not witnessed in time. Throws what the create and the download throw, and UsageError if the bundle
+ * cannot be written.
+ */
+export async function submitOne(
+  cli: Cli,
+  one: OneSubmission,
+  flags: PrintFlags,
+): Promise<Submission | undefined> {
+  const { client, sha256, metadata, validation, idempotencyKey, signal } = one;
+  const request = { artifact: { sha256 }, metadata, validation };
+  const created = await callUntil(signal, (signal) =>
+    client.attestations.create(request, { idempotencyKey, signal }),
+  );
+  if (created === undefined) {
+    printError(cli, 'interrupted: the service had not answered, so it may have recorded the submission');
+    return undefined;
+  }
+  const landed = one.wait ? await waitFor(cli, created, one) : created;
+  printOne(cli, landed, one, flags);
+  const { bundle } = one;
+  if (bundle !== undefined && !signal.aborted && cli.exitCode === 0) {
+    await writeBundle(cli, client, { id: landed.id, bundle, signal });
+  }
+  return landed;
+}
+
+/** The submission once it is witnessed; as it was, with the error printed, if that fails or the signal aborts. */
+async function waitFor(
+  cli: Cli,
+  created: Submission,
+  { client, timeoutMs, signal }: OneSubmission,
+): Promise<Submission> {
+  try {
+    const found = await client.attestations.waitUntilWitnessed(created.id, { timeoutMs, signal });
+    return { ...found, warnings: created.warnings };
+  } catch (error) {
+    if (signal.aborted) return created;
+    cli.exitCode = 1;
+    printError(cli, `error: ${created.id}: ${errorText(error)}`);
+    return created;
+  }
+}
+
+async function writeBundle(
+  cli: Cli,
+  { attestations }: Client,
+  { id, bundle, signal }: { id: string; bundle: string; signal: AbortSignal },
+): Promise<void> {
+  const found = await callUntil(signal, (signal) =>
+    attestations.downloadBundle({ id, format: 'bundle.json' }, { signal }),
+  );
+  if (found === undefined) return;
+  await writeFile(bundle, found.data).catch((error: Error) => {
+    throw new UsageError(`${bundle} cannot be written: ${error.message}`);
+  });
+  printError(cli, `wrote ${bundle}, ${found.data.length} bytes`);
+}
+
+const writeSubmission = compileWriter(SubmissionSchema);
+
+/** Prints a submission as a line of text, of JSON, or its ID; its warnings to standard error. */
+function printOne(
+  cli: Cli,
+  submission: Submission,
+  { label, json: members }: OneSubmission,
+  { json, quiet }: PrintFlags,
+): void {
+  for (const { message } of submission.warnings) printError(cli, `warning: ${printable(message)}`);
+  if (json) {
+    const head = JSON.stringify({ file: label, ...members });
+    print(cli, `${head.slice(0, -1)},"submission":${writeSubmission(submission)}}`);
+  } else if (quiet) print(cli, submission.id);
+  else {
+    const status = enumName(SubmissionStatusSchema, submission.status);
+    print(cli, `${submission.id}  ${status}  ${printable(label)}`);
+  }
+}
