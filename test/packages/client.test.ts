@@ -1,5 +1,5 @@
 /** The package `@attestation-service/client` in projects of its users: Node, bundlers, browsers. */
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -115,6 +115,15 @@ t.test('it is at most 9 packages and 15 MB, none of which runs anything at insta
       path,
     );
   }
+});
+
+t.test('a folder is hashed by threads whose program is in the package', async (t) => {
+  const program = `import { hashFiles } from '@attestation-service/client';
+for await (const { path, sha256 } of hashFiles(process.argv[2])) console.log(path, sha256);`;
+  await writeFile(join(project.dir, 'hash.mjs'), program);
+  const { stdout, stderr } = await project.run(process.execPath, ['hash.mjs', t.testdir({ a: 'abc' })]);
+  t.equal(stderr, '');
+  t.equal(stdout, `a ${createHash('sha256').update('abc').digest('hex')}\n`);
 });
 
 t.test('a program for Node is correctly typed and verifies bundles and webhooks', async (t) => {

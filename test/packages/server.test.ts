@@ -57,7 +57,7 @@ t.test('attest verify verifies offline', async (t) => {
   t.match(await attest(['verify', 'other', ...args]), { code: 1 });
 });
 
-t.test('attest verify hashes a folder, on threads that need no further file', async (t) => {
+t.test('attest verify hashes a folder, on threads whose program is in the package', async (t) => {
   const { art, evidence } = await attestFolder(t, ['a', 'b/c']);
   t.match(await attest(['verify', art, ...evidence]), { code: 0, stdout: /^Files: 2 ok, 0 changed/ });
 });

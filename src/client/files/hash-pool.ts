@@ -1,7 +1,7 @@
 /** Threads that hash files. Node only. */
 import type { Worker } from 'node:worker_threads';
 import { divideFiles } from './hash-jobs.js';
-import { THREAD_SOURCE } from './thread-source.js';
+import type { ThreadData, ThreadJob, ThreadProgress, ThreadReply } from './hash-thread.js';
 
 /** A file that was hashed, or what is wrong with it. SHA-256 in lower-case hex. */
 type Hashed = { readonly bytes: number; readonly sha256: string; readonly problem?: string | undefined };
@@ -110,33 +110,24 @@ function check(failure: Error | undefined): void {
   if (failure !== undefined) throw failure;
 }
 
-/** What a thread found: of the files from `from` on, in their order; a problem has its place among them. */
-type Reply = {
-  readonly from: number;
-  readonly bytes: readonly number[];
-  readonly hashes: readonly string[];
-  readonly problems: readonly (readonly [place: number, message: string])[];
-  readonly read: number;
-};
-
-function resultsOf({ bytes, hashes, problems }: Reply): Hashed[] {
+function resultsOf({ bytes, hashes, problems }: ThreadReply): Hashed[] {
   const found = new Map(problems);
   return bytes.map((length, place) => ({ bytes: length, sha256: hashes[place]!, problem: found.get(place) }));
 }
 
-type Job = { readonly from: number; readonly paths: readonly string[]; readonly isOpenedOnly: boolean };
-
-type Thread = { jobs: number; begin(job: Job): void; end(): Promise<unknown> };
+type Thread = { jobs: number; begin(job: ThreadJob): void; end(): Promise<unknown> };
 
 /** Starts threads; `onMessage` gets the bytes read meanwhile, replies, and an Error of a thread that ended. */
 function startThreads(
   count: number,
-  workerData: { root: string; follow: boolean },
-  onMessage: (message: { read: number } | Reply | Error) => void,
+  workerData: ThreadData,
+  onMessage: (message: ThreadProgress | ThreadReply | Error) => void,
 ): Thread[] {
   const { Worker } = process.getBuiltinModule('node:worker_threads');
+  // Not within `new Worker()`: of that, bundlers for browsers would make a script for them.
+  const program = new URL('./hash-thread.js', import.meta.url);
   return Array.from({ length: count }, () => {
-    const worker: Worker = new Worker(THREAD_SOURCE, { eval: true, execArgv: [], env: {}, workerData });
+    const worker: Worker = new Worker(program, { execArgv: [], env: {}, workerData });
     const thread: Thread = {
       jobs: 0,
       begin: (job) => {
@@ -145,7 +136,7 @@ function startThreads(
       },
       end: () => worker.terminate(),
     };
-    worker.on('message', (message: { read: number } | Reply) => {
+    worker.on('message', (message: ThreadProgress | ThreadReply) => {
       if ('from' in message) thread.jobs--;
       onMessage(message);
     });

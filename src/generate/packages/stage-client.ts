@@ -13,6 +13,9 @@ const PRIMITIVES = 'src/proof/bytes/primitives.js';
 const PRIMITIVES_WEB = 'src/proof/bytes/primitives-web.js';
 const PRIMITIVES_NODE = 'src/proof/bytes/primitives-node.js';
 
+/** Started by its URL, which is no import. */
+const THREAD = 'src/client/files/hash-thread.js';
+
 /** The generated module of `buf/validate/validate.proto`, and the one that takes its place in the package. */
 export const RULES = '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 const RULES_STUB = 'gen/buf/validate/validate_pb.js';
@@ -25,7 +28,7 @@ const MAY_BE_IN = /^(?:gen|src\/(?:client|proof|protocol))\//;
  */
 export function stageClient({ root, out }: { root: string; out: string }): void {
   const dist = join(root, 'dist');
-  const imported = findImported([CLIENT_ENTRY, PRIMITIVES_WEB].map((path) => join(dist, path)));
+  const imported = findImported([CLIENT_ENTRY, PRIMITIVES_WEB, THREAD].map((path) => join(dist, path)));
   for (const file of imported.files) {
     const path = relative(dist, file);
     if (!MAY_BE_IN.test(path)) throw new Error(`the client imports ${path}`);

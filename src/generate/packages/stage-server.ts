@@ -8,7 +8,10 @@ import { copyFile, writeFile, writeJson } from './write.js';
 /** The program, its pages, and what it reads or starts as a thread in the folders of its modules. */
 const PARTS = ['dist/attest', 'dist/web', 'dist/src', 'dist/gen'] as const;
 const BUNDLED = /^dist\/(?:src|gen)\/.*\.(?:js|d\.ts|map)$/;
-const THREADS = ['dist/src/server/attestations/signing/signing-thread.js'];
+const THREADS = [
+  'dist/src/server/attestations/signing/signing-thread.js',
+  'dist/src/client/files/hash-thread.js',
+];
 
 const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'LICENSE', 'docs', 'proto'] as const;
 
