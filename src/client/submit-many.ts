@@ -1,6 +1,5 @@
 /** Many submissions, in as few calls as possible. */
-import { create, getOption, toBinary } from '@bufbuild/protobuf';
-import { max_bytes as maxBytes } from '../../gen/attestation/options/v1/options_pb.js';
+import { create } from '@bufbuild/protobuf';
 import {
   AttestationService,
   BatchCreateAttestationsRequestSchema,
@@ -12,6 +11,7 @@ import {
 } from '../../gen/attestation/v1/attestations_pb.js';
 import { CALL_OPTIONS, type Caller, type CallOptions, callWith, findRetryDelayMs } from './call.js';
 import { AttestationError, itemError } from './error.js';
+import { chunksOf } from './gather-items.js';
 import type { Given } from './input/given.js';
 import { checkOptions, FUNCTION, IDEMPOTENCY_KEY, type OptionChecks } from './input/options.js';
 import { readRequest } from './input/read-request.js';
@@ -24,7 +24,10 @@ export type SubmitManyItem = Given<typeof BatchItemSchema>;
 export type SubmitManyOptions = Pick<CallOptions, 'signal' | 'timeoutMs'> & {
   /** Called after each call with how many items got their result by it. */
   readonly onResults?: ((count: number) => void) | undefined;
-  /** Once it aborts, no further call is made: what has a result by then is yielded, and the rest is left out. */
+  /**
+   * Once it aborts, no further call is made: what has a result by then is yielded, and the rest is left out. From then on
+   * `signal` breaks off the call under way only.
+   */
   readonly stop?: AbortSignal | undefined;
 };
 
@@ -47,14 +50,7 @@ export type SubmitManyResult = {
 type Outcome = Pick<SubmitManyResult, 'submission' | 'isReplayed' | 'error'>;
 
 const METHOD = AttestationService.method.batchCreateAttestations;
-/** Items of one call, as the proto has it. */
-export const MAX_BATCH_ITEMS = 1_000;
-const MAX_BATCH_BYTES = getOption(BatchCreateAttestationsRequestSchema.field.items, maxBytes);
-/** Tag and length of an item. */
-const ITEM_HEAD_BYTES = 8;
 const RATE_LIMITED = 'rate_limit.exceeded';
-/** Items that are there are sent without waiting longer for the next one. */
-const LINGER_MS = 500;
 
 /**
  * Submits items and yields a result for each, in their order; `items` is read ahead by one call. What fails for the moment
@@ -74,55 +70,75 @@ export async function* submitMany(
     ? chunksOf(caller, items.map(readItem), (item) => item)
     : chunksOf(caller, items, readItem);
   for await (const chunk of chunks) {
-    const outcomes = await submitChunk(caller, chunk, options);
-    for (const [i, outcome] of outcomes.entries()) {
-      if (outcome !== undefined) yield { index: first + i, ...outcome } as SubmitManyResult;
+    const outcomes: (Outcome | undefined)[] = [];
+    let next = 0;
+    for await (const open of submitChunk(caller, chunk, { outcomes, options })) {
+      for (; next < chunk.length && !open.has(next); next++) {
+        const outcome = outcomes[next];
+        if (outcome !== undefined) yield { index: first + next, ...outcome } as SubmitManyResult;
+      }
     }
     if (options.stop?.aborted) return;
     first += chunk.length;
   }
 }
 
-/** The outcomes by the places of the items; undefined of those that a stop has left out. */
-async function submitChunk(
+const NONE: ReadonlySet<number> = new Set();
+
+/**
+ * Fills in the outcomes by the places of the items, and yields after each call the places that have none yet; those that a
+ * stop leaves out stay undefined.
+ */
+async function* submitChunk(
   caller: Caller,
   chunk: readonly BatchItem[],
-  { onResults, stop, ...options }: SubmitManyOptions,
-): Promise<(Outcome | undefined)[]> {
-  const outcomes: (Outcome | undefined)[] = [];
+  { outcomes, options }: { outcomes: (Outcome | undefined)[]; options: SubmitManyOptions },
+): AsyncGenerator<ReadonlySet<number>> {
+  const { onResults, stop, ...callOptions } = options;
   let open = [...chunk.keys()];
   let most = open.length;
   /** Calls in a row of which no item succeeded. */
   let failures = 0;
   while (open.length > 0 && !stop?.aborted) {
     const sent = open.slice(0, most);
-    const results = await callOnce(
-      caller,
-      sent.map((place) => chunk[place] as BatchItem),
-      options,
-    );
-    for (const [i, place] of sent.entries()) outcomes[place] = results[i] as Outcome;
-    const failed = sent.filter((place) => outcomes[place]?.error?.retryable);
-    failures = failed.length < sent.length ? 0 : failures + 1;
-    most = nextCount(most, results);
     const unsent = open.slice(sent.length);
-    open = [...failed, ...unsent];
-    const errors = failed.map((place) => outcomes[place]?.error as AttestationError);
-    const [error] = errors;
-    const mayRepeat = caller.maxRetries > 0 && failures <= caller.maxRetries;
-    const delayMs = mayRepeat ? longestDelayMs(caller, errors, Math.max(0, failures - 1)) : undefined;
-    if (error !== undefined && delayMs === undefined) {
-      for (const place of unsent) outcomes[place] = { error };
-      onResults?.(sent.length + unsent.length);
-      return outcomes;
-    }
-    onResults?.(sent.length - failed.length);
-    if (error === undefined || delayMs === undefined) continue;
+    const items = sent.map((place) => chunk[place] as BatchItem);
+    const results = await callOnce(caller, items, { ...callOptions, stop });
+    if (results === undefined) break;
+    const { again, error, delayMs } = judge(caller, { sent, results, failures });
+    failures = again.length < sent.length ? 0 : failures + 1;
+    most = nextCount(most, results);
+    for (const [i, place] of sent.entries()) outcomes[place] = results[i];
+    for (const place of again) outcomes[place] = undefined;
+    open = [...again, ...unsent];
+    const isGivenUp = error !== undefined && delayMs === undefined;
+    if (isGivenUp) for (const place of unsent) outcomes[place] = { error };
+    if (isGivenUp) open = [];
+    onResults?.(sent.length + unsent.length - open.length);
+    yield new Set(open);
+    if (delayMs === undefined) continue;
     caller.onRetry(error, delayMs);
     await delayUnlessStopped(caller, delayMs, { stop, signal: options.signal });
   }
-  for (const place of open) outcomes[place] = undefined;
-  return outcomes;
+  yield NONE;
+}
+
+type Judged = { again: number[] } & (
+  | { error: AttestationError; delayMs: number | undefined }
+  | { error?: never; delayMs?: never }
+);
+
+/** Which items of a call failed for the moment, and after which delay to send them again; undefined if not at all. */
+function judge(
+  caller: Caller,
+  { sent, results, failures }: { sent: readonly number[]; results: readonly Outcome[]; failures: number },
+): Judged {
+  const failed = sent.filter((_, i) => results[i]?.error?.retryable);
+  const errors = results.flatMap(({ error }) => (error?.retryable ? [error] : []));
+  const [error] = errors;
+  if (error === undefined) return { again: [] };
+  const delayMs = findDelayMs(caller, errors, failed.length < sent.length ? 0 : failures + 1);
+  return { again: delayMs === undefined ? [] : failed, error, delayMs };
 }
 
 async function delayUnlessStopped(
@@ -142,28 +158,37 @@ function nextCount(most: number, results: readonly Outcome[]): number {
   return passed === 0 || passed === results.length ? most : passed;
 }
 
-/** Of errors that can be retried, the longest delay; undefined if there are none, or one must not be retried. */
-function longestDelayMs(
+/**
+ * The longest delay that the errors of a call ask for, after `failures` calls in a row that failed; undefined if there are
+ * none, or the call must not be repeated.
+ */
+function findDelayMs(
   caller: Caller,
   errors: readonly AttestationError[],
-  attempt: number,
+  failures: number,
 ): number | undefined {
+  if (caller.maxRetries === 0 || failures > caller.maxRetries) return undefined;
   let longest: number | undefined;
   for (const error of new Set(errors)) {
-    const delayMs = findRetryDelayMs(caller, error, attempt);
+    const delayMs = findRetryDelayMs(caller, error, Math.max(0, failures - 1));
     if (delayMs === undefined) return undefined;
     longest = Math.max(longest ?? 0, delayMs);
   }
   return longest;
 }
 
-/** Makes one call. An error of the call is the outcome of each item. */
-async function callOnce(caller: Caller, items: BatchItem[], options: CallOptions): Promise<Outcome[]> {
+/** Makes one call. An error of the call is the outcome of each item; undefined if it was broken off after a stop. */
+async function callOnce(
+  caller: Caller,
+  items: BatchItem[],
+  { stop, ...options }: Pick<SubmitManyOptions, 'stop' | 'signal' | 'timeoutMs'>,
+): Promise<Outcome[] | undefined> {
   try {
     const request = create(BatchCreateAttestationsRequestSchema, { items });
     const { results } = await callWith({ ...caller, maxRetries: 0 }, METHOD, request, options);
     return items.map((_, i) => outcomeOf(results[i]));
   } catch (error) {
+    if (options.signal?.aborted && stop?.aborted) return undefined;
     if (!(error instanceof AttestationError)) throw error;
     return items.map(() => ({ error }));
   }
@@ -175,39 +200,6 @@ function outcomeOf(result: ItemResult | undefined): Outcome {
   return { error: itemError(error, retryAfter) };
 }
 
-/**
- * Gathers items into calls within the bounds of one. An item that takes long to come ends a call, as does one that `read`
- * refuses: it throws after the call.
- */
-async function* chunksOf<T>(
-  { delay }: Caller,
-  items: Iterable<T> | AsyncIterable<T>,
-  read: (item: T, place: number) => BatchItem,
-): AsyncGenerator<BatchItem[]> {
-  let chunk: BatchItem[] = [];
-  let bytes = 0;
-  let place = 0;
-  for await (const given of lingering(items, delay)) {
-    let item: BatchItem | undefined;
-    try {
-      item = given === WAITING ? undefined : read(given, place++);
-    } catch (error) {
-      if (chunk.length > 0) yield chunk;
-      throw error;
-    }
-    const more = item === undefined ? 0 : toBinary(BatchItemSchema, item).length + ITEM_HEAD_BYTES;
-    const isFull = chunk.length === MAX_BATCH_ITEMS || bytes + more > MAX_BATCH_BYTES;
-    if (chunk.length > 0 && (item === undefined || isFull)) {
-      yield chunk;
-      chunk = [];
-      bytes = 0;
-    }
-    if (item !== undefined) chunk.push(item);
-    bytes += more;
-  }
-  if (chunk.length > 0) yield chunk;
-}
-
 /** The message of an item, with an idempotency key. Throws TypeError, whose JSON pointer starts with the item's place. */
 function readItem(given: SubmitManyItem, place: number): BatchItem {
   const item = readRequest(BatchItemSchema, given, [place]);
@@ -216,32 +208,4 @@ function readItem(given: SubmitManyItem, place: number): BatchItem {
     throw wrong([place, 'idempotencyKey'], `must be ${IDEMPOTENCY_KEY.expected}`);
   }
   return item;
-}
-
-const WAITING = Symbol('waiting');
-
-/** Yields the items, and WAITING whenever the next one takes long. */
-async function* lingering<T>(
-  items: Iterable<T> | AsyncIterable<T>,
-  delay: Caller['delay'],
-): AsyncGenerator<T | typeof WAITING> {
-  if (Symbol.iterator in items) return yield* items;
-  const source = items[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      const next = source.next();
-      const waiting = new AbortController();
-      const late = delay(LINGER_MS, waiting.signal).then(
-        () => true as const,
-        () => true as const,
-      );
-      if ((await Promise.race([next, late])) === true) yield WAITING;
-      const { done, value } = await next;
-      waiting.abort();
-      if (done) return;
-      yield value;
-    }
-  } finally {
-    await source.return?.();
-  }
 }

@@ -9,7 +9,7 @@ import {
   ItemOutcome,
 } from '../../gen/attestation/v1/attestations_pb.js';
 import type { SubmitManyItem } from '../../src/client/client.js';
-import { MAX_BATCH_ITEMS } from '../../src/client/submit-many.js';
+import { MAX_BATCH_ITEMS } from '../../src/client/gather-items.js';
 import { findRules } from '../../src/server/json/field-rules.js';
 import { serveRpc, serviceError } from '../support/servers/rpc-server.js';
 import { clientOf } from './clients.js';
@@ -269,3 +269,51 @@ t.test('once it is to stop, no call is made, and what has a result is yielded', 
   t.same(indexes.slice(0, 3), [0, 3, 4]);
   t.equal(calls.length, 1);
 });
+
+t.test(
+  'results come after the call that has them, not after those of a rate limit that follow',
+  async (t) => {
+    const { client, calls } = await serve(t, ({ artifact }, call) =>
+      call === 1 && Number(artifact?.sha256) >= 60
+        ? { code: 'rate_limit.exceeded', retryAfter: 1 }
+        : 'created',
+    );
+    const callsBefore: number[] = [];
+    for await (const _ of client.attestations.submitMany(items(100))) callsBefore.push(calls.length);
+    t.same([callsBefore[0], callsBefore[59], callsBefore[60], callsBefore.length], [1, 1, 2, 100]);
+  },
+);
+
+t.test(
+  'after a stop the signal breaks off the call under way, and what has a result is yielded',
+  async (t) => {
+    const stop = new AbortController();
+    const signal = new AbortController();
+    let release = () => {};
+    let calls = 0;
+    const { baseUrl } = await serveRpc(t, ({ service }) => {
+      service(AttestationService, {
+        batchCreateAttestations: async ({ items }) => {
+          calls++;
+          const limited = { code: 'rate_limit.exceeded', retryAfter: 1 };
+          if (calls === 1) {
+            return { results: items.map((item, i) => resultOf(item, i === 0 ? 'created' : limited)) };
+          }
+          stop.abort();
+          signal.abort(new Error('late'));
+          await new Promise<void>((resolve) => {
+            release = resolve;
+          });
+          return { results: [] };
+        },
+      });
+    });
+    const { client } = clientOf(baseUrl);
+    const indexes: number[] = [];
+    const options = { stop: stop.signal, signal: signal.signal };
+    for await (const { index } of client.attestations.submitMany(items(3), options)) indexes.push(index);
+    release();
+    t.same(indexes, [0]);
+    t.equal(calls, 2);
+  },
+);
