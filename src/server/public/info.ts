@@ -62,6 +62,7 @@ async function readMe({ pool, clock }: InfoDeps, call: Call): Promise<Me> {
       environment: key.environment,
       createdAt: timestampFromDate(key.createdAt),
       ...(key.lastUsedAt === null ? {} : { lastUsedAt: timestampFromDate(key.lastUsedAt) }),
+      ...(key.expiresAt === null ? {} : { expiresAt: timestampFromDate(key.expiresAt) }),
     },
     scopes: [...principal.scopes, UNIVERSAL_SCOPE].sort(),
     rateLimits: rateLimits(call, usage, nowSecond),

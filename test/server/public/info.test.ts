@@ -120,6 +120,12 @@ t.test('a key learns everything about itself but its secret', async (t) => {
   });
 });
 
+t.test('a key that expires learns when', async (t) => {
+  const expiresAt = new Date(Date.now() + 86_400_000);
+  const { api_key } = await me(await newKey(app, { expiresAt }));
+  t.match(api_key, { expires_at: expiresAt.toISOString() });
+});
+
 t.test('the remaining reads equal the headers of the same response', async (t) => {
   const { key } = await newKey(app, { limits: { readsPerSecond: 600 } });
   for (let i = 0; i < 20; i++) {
