@@ -2,7 +2,36 @@ import { Command, CommanderError } from 'commander';
 import { version } from '../server/core/version.js';
 import type { AddCommand, Cli } from './cli.js';
 
-/** The commands in the order of `--help`. Each module is imported only when its command is called. */
+/** The commands in the order of `--help`, with what it says of them. */
+const SUMMARIES: Readonly<Record<string, string>> = {
+  up: 'run the whole service on this machine',
+  api: 'serve the API',
+  worker: 'seal batches, request witness signatures and deliver webhooks',
+  witness: 'cosign the checkpoints of other logs',
+  migrate: 'apply pending migrations',
+  projects: 'create, list and change projects, which own keys and submissions',
+  keys: 'create, list, update, rotate and revoke API keys',
+  dashboard: 'make sign-in links to the dashboard, list and end its sessions',
+  usage: 'show submissions and reads of a project or a key',
+  'audit-log': 'show who changed what in the service, newest first',
+  witnesses: 'show the status of the witnesses, and retry one now',
+  log: 'show the logs, and recover from a frozen one',
+  'dsse-keys': 'show and rotate the keys that sign statements',
+  'secret-keys': 'list the keys of SECRET_KEY in the database, and recover from a lost one',
+  submit: 'hash files, or a folder as one set, and submit the hashes',
+  lookup: 'list the submissions of files',
+  correct: 'replace metadata that failed its schema',
+  redact: 'erase the metadata of a submission; this cannot be undone',
+  bundle: 'fetch the proof bundle of a submission',
+  set: 'show a set of files, or parts of it',
+  verify: 'verify a file or a folder against its proof bundle, or exported submissions',
+  'verify-page': 'write a page that verifies bundles offline, as one HTML file',
+  audit: 'check that the public log is complete and append-only, once or for ever',
+  webhooks: 'create, list, test and listen to webhook subscriptions',
+  exports: 'copy submissions and proof bundles continuously to storage of your own',
+};
+
+/** What adds each command. A module is imported only when its command is called. */
 const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['up', async () => (await import('./commands/server/up.js')).addUp],
   ['api', async () => (await import('./commands/server/api.js')).addApi],
@@ -52,7 +81,7 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<voi
       getErrHelpWidth: () => cli.stderr.columns ?? 100,
     });
   try {
-    for (const load of findCommands(args[0])) (await load())(program, cli);
+    await addCommands(program, cli, args);
     if (args.length === 0) program.help({ error: true });
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
@@ -63,9 +92,17 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<voi
   }
 }
 
-/** All commands, for the help, unless the first argument needs one of them or none. */
-function findCommands(name = ''): (() => Promise<AddCommand>)[] {
-  if (name === '--version') return [];
-  const called = COMMANDS.get(name);
-  return called === undefined ? [...COMMANDS.values()] : [called];
+/**
+ * Adds the command that is called, and of the others only name and summary, which suffices for the help and to suggest the
+ * nearest name.
+ */
+async function addCommands(program: Command, cli: Cli, args: readonly string[]): Promise<void> {
+  const [first, second] = args.filter((arg) => !arg.startsWith('-'));
+  const called = first === 'help' ? second : first;
+  for (const [name, summary] of Object.entries(SUMMARIES)) {
+    const load = name === called ? COMMANDS.get(name) : undefined;
+    if (load === undefined) program.command(name);
+    else (await load())(program, cli);
+    program.commands.at(-1)?.description(summary);
+  }
 }

@@ -40,7 +40,6 @@ Examples:
 /** `attest audit-log`. */
 export function addAuditLog(program: Command, cli: Cli): void {
   addAdminFlags(program.command('audit-log'))
-    .description('show who changed what in the service, newest first')
     .option('--project <id>', 'only entries of this project')
     .addOption(new Option('--action <action>', 'only this action').choices(enumNames(AuditActionSchema)))
     .option('--resource <id>', 'only entries of the key, submission or other resource with this ID')

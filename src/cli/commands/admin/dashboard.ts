@@ -43,7 +43,6 @@ type ListFlags = AdminFlags & { project?: string; operator?: boolean };
 /** `attest dashboard`. */
 export function addDashboard(program: Command, cli: Cli): void {
   const dashboard = addHelp(program.command('dashboard'), HELP, EXAMPLES);
-  dashboard.description('make sign-in links to the dashboard, list and end its sessions');
   const command = (name: string) => addHelp(addAdminFlags(dashboard.command(name)), HELP, EXAMPLES);
   command('link')
     .description('make a link that signs in to one project, once; it is shown only once')

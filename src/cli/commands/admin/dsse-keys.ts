@@ -34,7 +34,6 @@ const [MIN_NOTICE, MAX_NOTICE] = ['2m', '90d'];
 /** `attest dsse-keys`. */
 export function addDsseKeys(program: Command, cli: Cli): void {
   const keys = addHelp(program.command('dsse-keys'), HELP, EXAMPLES);
-  keys.description('show and rotate the keys that sign statements');
   const act = (flags: Flags, use: (manager: DsseKeyManager) => Promise<readonly DsseKeyStatus[]>) =>
     withKeys(cli, flags, async (manager) => show(cli, flags, await use(manager)));
   addFlags(keys.command('list'))

@@ -45,7 +45,6 @@ const { createApiKey, getApiKey, listApiKeys, updateApiKey, revokeApiKey, rotate
 /** `attest keys`. */
 export function addKeys(program: Command, cli: Cli): void {
   const keys = addHelp(program.command('keys'), HELP, EXAMPLES);
-  keys.description('create, list, update, rotate and revoke API keys');
   const command = (name: string) => addHelp(addAdminFlags(keys.command(name)), HELP, EXAMPLES);
   const ofKey = (name: string) => command(name).argument('<id>', 'API key ID, key_...');
   addKeyFlags(command('create'), { isNew: true })

@@ -37,7 +37,6 @@ const EXAMPLES = [
 /** `attest log`. */
 export function addLog(program: Command, cli: Cli): void {
   const log = addHelp(program.command('log'), HELP, EXAMPLES);
-  log.description('show the logs, and recover from a frozen one');
   addFlags(log.command('status'))
     .description('show size and state of each log')
     .action((flags: Flags) => withLogs(cli, flags, async (logs) => show(cli, flags, await logs.status())));

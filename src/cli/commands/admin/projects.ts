@@ -36,7 +36,6 @@ const { createProject, getProject, listProjects, updateProject } = ProjectServic
 /** `attest projects`. */
 export function addProjects(program: Command, cli: Cli): void {
   const projects = addHelp(program.command('projects'), ADMIN_HELP, EXAMPLES);
-  projects.description('create, list and change projects, which own keys and submissions');
   const command = (name: string) => addHelp(addAdminFlags(projects.command(name)), ADMIN_HELP, EXAMPLES);
   command('create')
     .description('create a project')

@@ -23,7 +23,6 @@ const EXAMPLES = ['attest secret-keys list', 'attest secret-keys forget k1'];
 /** `attest secret-keys`. */
 export function addSecretKeys(program: Command, cli: Cli): void {
   const keys = addHelp(program.command('secret-keys'), HELP, EXAMPLES);
-  keys.description('list the keys of SECRET_KEY in the database, and recover from a lost one');
   addFlags(keys.command('list'))
     .description('list keys, oldest first')
     .action((flags: Flags) => withKeys(cli, flags, (manager) => list(cli, flags, manager)));

@@ -27,7 +27,6 @@ Examples:
 /** `attest usage`. */
 export function addUsage(program: Command, cli: Cli): void {
   addAdminFlags(program.command('usage'))
-    .description('show submissions and reads of a project or a key')
     .option('--project <id>', 'project, with all its keys')
     .option('--key <id>', 'API key')
     .addOption(

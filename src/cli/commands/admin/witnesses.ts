@@ -29,7 +29,6 @@ const { listWitnesses, askWitness } = WitnessService.method;
 /** `attest witnesses`. */
 export function addWitnesses(program: Command, cli: Cli): void {
   const witnesses = addHelp(program.command('witnesses'), ADMIN_HELP, EXAMPLES);
-  witnesses.description('show the status of the witnesses, and retry one now');
   const command = (name: string) => addHelp(addAdminFlags(witnesses.command(name)), ADMIN_HELP, EXAMPLES);
   command('list')
     .description('show the tree size that each witness covers, its failures and its next attempt')

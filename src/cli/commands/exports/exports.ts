@@ -50,7 +50,6 @@ never returns them. See docs/exports.md for the permissions that each kind needs
 /** `attest exports`. */
 export function addExports(program: Command, cli: Cli): void {
   const exports = addHelp(program.command('exports'), CLIENT_HELP, EXAMPLES);
-  exports.description('copy submissions and proof bundles continuously to storage of your own');
   const command = (name: string) =>
     addHelp(addClientFlags(exports.command(name)), CLIENT_HELP, EXAMPLES).option('--json', 'print JSON');
   const create = addHelp(addClientFlags(exports.command('create')), CREATE_HELP, EXAMPLES);

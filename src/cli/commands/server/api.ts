@@ -20,7 +20,6 @@ Example:
 /** `attest api`. */
 export function addApi(program: Command, cli: Cli): void {
   addProcessesFlag(addApiFlags(program.command('api')), '1')
-    .description('serve the API')
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags) => {
       const config = readWithFlags(cli.env, flags, (env) => readConfig(env, { process: 'api' }));

@@ -13,7 +13,6 @@ Example:
 export function addMigrate(program: Command, cli: Cli): void {
   program
     .command('migrate')
-    .description('apply pending migrations')
     .option('--json', 'print the applied migrations as JSON')
     .addHelpText('after', HELP)
     .action(async ({ json }: { json?: boolean }) => {

@@ -32,7 +32,6 @@ export function addWitness(program: Command, cli: Cli): void {
   const command = addHelp(program.command('witness'), HELP, EXAMPLES);
   addApiFlags(command)
     .option('--log <vkey...>', 'verifier keys of the logs to witness (WITNESS_LOGS)')
-    .description('cosign the checkpoints of other logs')
     .action((flags: Flags) => runWitness(cli, flags));
   addHelp(command.command('new-key'), HELP, EXAMPLES)
     .description('make a key, write it to a new file and print its verifier key')

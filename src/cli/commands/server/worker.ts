@@ -19,7 +19,6 @@ export function addWorker(program: Command, cli: Cli): void {
     .addOption(
       new Option('--port <port>', 'ignored, so that api and worker accept the same flags').hideHelp(),
     )
-    .description('seal batches, request witness signatures and deliver webhooks')
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags) => {
       const config = readWithFlags(cli.env, flags, (env) => readConfig(env, { process: 'worker' }));

@@ -20,7 +20,6 @@ const EXAMPLES = [
 /** `attest set`. */
 export function addSet(program: Command, cli: Cli): void {
   const set = addHelp(program.command('set'), HELP, EXAMPLES);
-  set.description('show a set of files, or parts of it');
   const command = (name: string) => addHelp(set.command(name), HELP, EXAMPLES);
   addProof(command('proof'), cli);
   addRedact(command('redact'), cli);

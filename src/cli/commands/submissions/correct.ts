@@ -20,7 +20,6 @@ Examples:
 /** `attest correct`. */
 export function addCorrect(program: Command, cli: Cli): void {
   addClientFlags(program.command('correct'))
-    .description('replace metadata that failed its schema')
     .argument('<id>', 'submission ID, sub_...')
     .option('--schema <name>', 'schema of the metadata')
     .requiredOption('--metadata <json>', 'metadata as JSON, or @<file>')

@@ -40,7 +40,6 @@ Examples:
 /** `attest lookup`. */
 export function addLookup(program: Command, cli: Cli): void {
   addClientFlags(program.command('lookup'))
-    .description('list the submissions of files')
     .argument('<file...>', 'files, sha256:<hex> or -')
     .option('--schema <name>', 'only with metadata of this schema')
     .addOption(

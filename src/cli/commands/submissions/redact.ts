@@ -20,7 +20,6 @@ Examples:
 /** `attest redact`. */
 export function addRedact(program: Command, cli: Cli): void {
   addClientFlags(program.command('redact'))
-    .description('erase the metadata of a submission; this cannot be undone')
     .argument('<id>', 'submission ID, sub_...')
     .option('-y, --yes', 'do not ask for confirmation')
     .option('--json', 'print the submission as JSON')

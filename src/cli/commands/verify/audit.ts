@@ -48,7 +48,6 @@ export function addAudit(program: Command, cli: Cli): void {
       .argument('[url]', 'where trust_roots.json, or with --trust-roots the log, is served'),
     'logs to audit (default: all), and environment of the key for --batches (default: live)',
   )
-    .description('check that the public log is complete and append-only, once or for ever')
     .option('--trust-roots <file>', 'trust roots: a copy of trust_roots.json')
     .option('--verify-url <url>', 'base URL of trust_roots.json, if there is no copy (ATTEST_VERIFY_URL)')
     .option('--state <file>', 'file with the end of the last audit; written if the log is intact')

@@ -38,7 +38,6 @@ const EXAMPLES = [
 /** `attest webhooks`. */
 export function addWebhooks(program: Command, cli: Cli): void {
   const webhooks = addHelp(program.command('webhooks'), CLIENT_HELP, EXAMPLES);
-  webhooks.description('create, list, test and listen to webhook subscriptions');
   const command = (name: string) =>
     addHelp(addClientFlags(webhooks.command(name)), CLIENT_HELP, EXAMPLES).option('--json', 'print JSON');
   addListen(command('listen'), cli);
