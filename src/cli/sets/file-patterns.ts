@@ -1,19 +1,13 @@
-/** Patterns of files, by the rules of .gitignore. */
+/** Which files of a folder are hashed. */
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
-import ignore from 'ignore';
+import {
+  IGNORE_FILE,
+  MAX_IGNORE_BYTES,
+  matchIgnoreFile,
+  matchPatterns,
+} from '../../client/files/ignore-file.js';
 import { readInputFile } from '../input/input-file.js';
-
-/** The file in a folder with patterns of what is left out. */
-const IGNORE_FILE = '.attestignore';
-
-const MAX_IGNORE_BYTES = 1024 * 1024;
-
-/** Creates the test whether a path matches one of these patterns; of a folder the path ends with a slash. */
-export function matchPatterns(patterns: readonly string[]): (path: string) => boolean {
-  const rules = ignore({ ignorecase: false }).add(patterns);
-  return (path) => rules.ignores(path);
-}
 
 /** What is hashed of a folder. */
 type Selection = {
@@ -26,8 +20,8 @@ type Selection = {
 };
 
 /**
- * Creates the filter of a folder's files: by the selection, and the patterns in the folder's `.attestignore`, which cannot
- * leave out that file itself, so that a set shows it. Throws UsageError if that file cannot be read.
+ * Creates the filter of a folder's files: by the selection, and the patterns in the folder's `.attestignore`. Throws
+ * UsageError if that file cannot be read.
  */
 export async function selectFiles(
   folder: string,
@@ -36,12 +30,11 @@ export async function selectFiles(
   const ignored = await readIgnoreFile(folder);
   const isIncluded = include === undefined ? () => true : matchPatterns(include);
   const isExcluded = exclude.length === 0 ? () => false : matchPatterns(exclude);
-  const isIgnored = ignored === undefined ? () => false : matchPatterns(ignored.split(/\r?\n/));
+  const isIgnored = ignored === undefined ? () => false : matchIgnoreFile(ignored);
   return (path, isFolder) => {
     const name = isFolder ? `${path}/` : path;
     if (isOmitted(path) || isExcluded(name)) return false;
-    if (isFolder) return !isIgnored(name);
-    return isIncluded(name) && (path === IGNORE_FILE || !isIgnored(name));
+    return !isIgnored(name) && (isFolder || isIncluded(name));
   };
 }
 

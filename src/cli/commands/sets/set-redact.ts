@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
+import { matchPatterns } from '../../../client/files/ignore-file.js';
 import { redactSet } from '../../../proof/set/set-proof.js';
 import { type Cli, print, printError } from '../../cli.js';
-import { matchPatterns } from '../../sets/file-patterns.js';
 import { collectPattern } from '../../sets/folder-files.js';
 import { assertNew, openSet, writeWhole } from '../../sets/set-file.js';
 
