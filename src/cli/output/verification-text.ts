@@ -1,6 +1,6 @@
 /** A verification as text and as JSON. */
 
-import { headJson, type NotBefore } from '../../proof/set/head.js';
+import { headJson, notBeforeText } from '../../proof/set/head.js';
 import type { Check, CheckStatus, Step } from '../../proof/verify/report.js';
 import type { Verification } from '../../proof/verify/verify.js';
 
@@ -22,13 +22,8 @@ export function formatVerification(verification: Verification, trustOrigin: stri
     `Trusting ${trustOrigin}`,
     '',
     summary,
-    ...(notBefore === undefined ? [] : [formatNotBefore(notBefore)]),
+    ...(notBefore === undefined ? [] : [notBeforeText(notBefore)]),
   ];
-}
-
-/** That the log has this checkpoint takes the log, so it is not verified here. */
-function formatNotBefore({ origin, treeSize, rootHash }: NotBefore): string {
-  return `The set names the checkpoint of ${treeSize} leaves of ${origin}, root ${rootHash}: if the log has it, the set was closed later.`;
 }
 
 /** Lines of text: each step, with those of its checks whose status differs. */

@@ -31,6 +31,11 @@ export type SetHead = {
   readonly notBefore?: NotBefore;
 };
 
+/** Says what the checkpoint means: that the log has it takes the log, so that it is not verified. */
+export function notBeforeText({ origin, treeSize, rootHash }: NotBefore): string {
+  return `The set names the checkpoint of ${treeSize} leaves of ${origin}, root ${rootHash}: if the log has it, the set was closed later.`;
+}
+
 /** The head's canonical JSON (RFC 8785). Throws SetError if a field is out of its bounds. */
 export function headText(head: SetHead): string {
   const text = jcs(headJson(head));

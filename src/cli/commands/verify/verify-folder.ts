@@ -1,9 +1,16 @@
 /** `attest verify <folder> --set F --bundle B`: the files of a folder against a set that was attested. */
-import { compareFiles, type FileFinding } from '../../../proof/set/compare-files.js';
+import { compareFiles } from '../../../proof/set/compare-files.js';
+import {
+  addFinding,
+  BAD_FINDINGS,
+  type FolderTally,
+  judgeFolder,
+  startTally,
+  tallyText,
+} from '../../../proof/set/folder-tally.js';
 import { printablePath } from '../../../proof/set/path.js';
 import { readSet, type SetSummary } from '../../../proof/set/read-set.js';
 import { SetError } from '../../../proof/set/set-error.js';
-import { countFiles } from '../../../proof/set/verify-set.js';
 import type { SetAsked } from '../../../proof/verify/steps/set-step.js';
 import type { Verification } from '../../../proof/verify/verify.js';
 import { printable } from '../../../protocol/printable.js';
@@ -17,15 +24,6 @@ type Flags = FolderFlags & { set: string; bundle: string; extraOk?: boolean; jso
 
 /** How many paths are printed of each kind; --json has all. */
 const MAX_PRINTED = 20;
-
-type Status = FileFinding['status'];
-
-/** What was found: the count of each kind, and the paths of those that are not in order. */
-type Tally = { readonly counts: Record<Status, number>; readonly paths: Record<Bad, string[]> };
-
-type Bad = (typeof BAD)[number];
-
-const BAD = ['changed', 'missing', 'extra'] as const;
 
 /**
  * Verifies the bundle of a set, and that the files of a folder are those of the set. `verify` verifies the bundle with the
@@ -42,7 +40,7 @@ export async function verifyFolder(
 ): Promise<void> {
   const compared = await compare(cli, folder, flags);
   const asked = await verify(compared?.summary ?? (await openSet(flags.set)));
-  const verification = compared === undefined ? asked : judge(asked, compared, flags);
+  const verification = compared === undefined ? asked : judgeFolder(asked, compared, flags);
   cli.exitCode = EXIT_CODES[verification.verdict];
   if (flags.json) {
     const json = verificationJson(verification, origin);
@@ -53,24 +51,16 @@ export async function verifyFolder(
   for (const line of formatVerification(verification, origin)) print(cli, printable(line));
 }
 
-type Compared = Tally & { readonly summary: SetSummary };
+type Compared = FolderTally & { readonly summary: SetSummary };
 
 /** Compares in one pass over both; undefined if the set cannot be read, which verification says better. */
 async function compare(cli: Cli, folder: string, flags: Flags): Promise<Compared | undefined> {
-  const tally: Tally = {
-    counts: { ok: 0, changed: 0, missing: 0, extra: 0, withheld: 0 },
-    paths: { changed: [], missing: [], extra: [] },
-  };
+  const tally = startTally();
   const maxKept = flags.json ? Number.POSITIVE_INFINITY : MAX_PRINTED;
   const files = readFolder(cli, folder, { flags, outputs: [flags.set, flags.bundle] });
   try {
     const { items, finish } = readSet(await openSet(flags.set));
-    for await (const finding of compareFiles(items, files)) {
-      tally.counts[finding.status]++;
-      if (finding.status === 'ok' || finding.status === 'withheld') continue;
-      const paths = tally.paths[finding.status];
-      if (paths.length < maxKept) paths.push(finding.path);
-    }
+    for await (const finding of compareFiles(items, files)) addFinding(tally, finding, maxKept);
     return { ...tally, summary: await finish() };
   } catch (error) {
     if (error instanceof SetError) return undefined;
@@ -80,28 +70,13 @@ async function compare(cli: Cli, folder: string, flags: Flags): Promise<Compared
   }
 }
 
-/** The verification, with its verdict `not_verified` if the files are not those of the set. */
-function judge(verification: Verification, { counts }: Tally, { extraOk }: Flags): Verification {
-  const bad = BAD.filter((status) => counts[status] > 0 && !(status === 'extra' && extraOk));
-  if (bad.length === 0) return verification;
-  const { verdict, summary } = verification;
-  const counted = bad.map((status) => `${counts[status]} ${status}`).join(', ');
-  const found = `Not verified: the files of the folder are not those of the set (${counted}).`;
-  return {
-    ...verification,
-    verdict: 'not_verified',
-    summary: verdict === 'verified' ? found : `${found} ${summary}`,
-  };
-}
-
 /** A line for each file that is not in order, and one with all counts. */
-function formatTally({ counts, paths }: Tally, { extraOk }: Flags): string[] {
-  const lines = BAD.filter((bad) => bad !== 'extra' || !extraOk).flatMap((bad) => {
+function formatTally(tally: FolderTally, { extraOk }: Flags): string[] {
+  const { counts, paths } = tally;
+  const lines = BAD_FINDINGS.filter((bad) => bad !== 'extra' || !extraOk).flatMap((bad) => {
     const shown = paths[bad].map((path) => `${bad.padEnd(8)}  ${printablePath(path)}`);
     const left = counts[bad] - shown.length;
     return left > 0 ? [...shown, `${bad.padEnd(8)}  and ${left} more`] : shown;
   });
-  const all = Object.entries(counts).map(([status, count]) => `${count} ${status}`);
-  const total = counts.ok + counts.changed + counts.missing + counts.withheld;
-  return [...lines, `Files: ${all.join(', ')}; the set has ${countFiles(total)}`, ''];
+  return [...lines, tallyText(tally), ''];
 }
