@@ -20,6 +20,14 @@ const CHECKS: readonly Check[] = [
     name: `the page ${name} compiles`,
     run: () => ({ problem: findProblem(root, 'node_modules/.bin/tsc', ['-p', `src/web/${name}`]) }),
   })),
+  {
+    name: 'imports keep to the ranks of the rooms',
+    run: () => ({ problem: findProblem(root, 'node_modules/.bin/depcruise', ['src']) }),
+  },
+  {
+    name: 'no file, export or dependency is unused',
+    run: () => ({ problem: findProblem(root, 'node_modules/.bin/knip', []) }),
+  },
   ...MODULES.map((folder) => ({
     name: `${folder} is formatted`,
     run: () => ({ problem: buf(root, 'format', '--diff', '--exit-code', folder) }),

@@ -28,7 +28,7 @@ export type RoundDeps = {
 };
 
 /** Recovery that takes longer is a defect. */
-export const RECOVERY_BOUND_MS = 120_000;
+const RECOVERY_BOUND_MS = 120_000;
 const POLL_MS = 100;
 
 /** Plays it. What does not recover in time is recorded as wrong. */

@@ -64,7 +64,7 @@ async function write(dir: string, name: string, value: object): Promise<void> {
 }
 
 /** Runs a program to its end, whatever its exit code. */
-export async function execute(
+async function execute(
   program: string,
   args: readonly string[],
   options: { cwd: string; env: NodeJS.ProcessEnv },

@@ -51,7 +51,7 @@ export const SUBMITTED_AT = '2025-06-07T11:59:59.123Z';
 export const STAMPED_AT = new Date('2025-06-07T12:00:01.000Z');
 /** What a stamp of that time proves: the authority has whole seconds, and says so. */
 export const STAMP_PROVES = new Date('2025-06-07T12:00:02.000Z');
-export const COSIGNED_AT = new Date('2025-06-07T12:00:03.000Z');
+const COSIGNED_AT = new Date('2025-06-07T12:00:03.000Z');
 /** A cosignature's time has whole seconds. */
 export const COSIGNATURE_PROVES = new Date('2025-06-07T12:00:04.000Z');
 export const ARTIFACT = utf8('the artifact that was tested');

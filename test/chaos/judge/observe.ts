@@ -55,7 +55,7 @@ export type Observed = { logs: SeenLog[]; tables: SeenTables };
 const WIDTH = 256;
 
 /** Fetches a log's newest checkpoint, all entries up to it, and all tiles over them. */
-export async function fetchLog(api: string, environment: EnvironmentName, known: KnownLog): Promise<SeenLog> {
+async function fetchLog(api: string, environment: EnvironmentName, known: KnownLog): Promise<SeenLog> {
   const base = `${api}/verify/log/${environment}`;
   const note = (await fetchBytes(`${base}/checkpoint`)).toString();
   const size = Number(note.split('\n')[1]);

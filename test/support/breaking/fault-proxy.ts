@@ -133,7 +133,7 @@ async function* inPieces(body: AsyncIterable<Buffer>, piece: number, pauseMs: nu
 type Reshape = (body: AsyncIterable<Buffer>) => AsyncIterable<Buffer>;
 
 /** Passes a request on as it is. */
-export async function forward(exchange: Exchange, reshape?: Reshape): Promise<void> {
+async function forward(exchange: Exchange, reshape?: Reshape): Promise<void> {
   const { response } = exchange;
   try {
     const answer = await forwardRequest(exchange, reshape);

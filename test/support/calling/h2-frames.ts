@@ -16,11 +16,11 @@ export type RawHttp2 = {
   closed: Promise<unknown>;
 };
 
-export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 export const EMPTY_SETTINGS = frame(4, 0, 0);
 
 /** `GET /v1/x` of `a`, every field literal and in no table. */
-export const GET_BLOCK = Buffer.concat([
+const GET_BLOCK = Buffer.concat([
   Buffer.from([0x82, 0x86, 0x04, 5]),
   Buffer.from('/v1/x'),
   Buffer.from([0x01, 1]),

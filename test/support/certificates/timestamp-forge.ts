@@ -25,8 +25,8 @@ import {
 } from '../../../src/server/timestamp-authority/certificate-authority.js';
 
 const SHA256 = derSequence(derObjectIdentifier('2.16.840.1.101.3.4.2.1'));
-export const TST_INFO = '1.2.840.113549.1.9.16.1.4';
-export const SIGNED_DATA = '1.2.840.113549.1.7.2';
+const TST_INFO = '1.2.840.113549.1.9.16.1.4';
+const SIGNED_DATA = '1.2.840.113549.1.7.2';
 export const POLICY = '1.3.6.1.4.1.32473.7';
 export const ATTRIBUTES = {
   contentType: '1.2.840.113549.1.9.3',

@@ -2,7 +2,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Sources } from './architecture.js';
+
+/** Sources by their path from the repository's root, as in `src/server/http/server.ts`. */
+export type Sources = Readonly<Record<string, string>>;
 
 const MAX_FILES = 20;
 
@@ -33,7 +35,8 @@ export function readSources(folder = 'src'): Sources {
   return Object.fromEntries(paths.map((path) => [path, readFileSync(join(root, path), 'utf8')]));
 }
 
-function findRoot(): string {
+/** The repository's root. */
+export function findRoot(): string {
   let root = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(root, 'package.json'))) root = dirname(root);
   return root;

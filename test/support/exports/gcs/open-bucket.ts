@@ -16,7 +16,7 @@ import type { StoreScene } from '../store-cases.js';
 import { type GcsServer, startGcsServer } from './gcs-server.js';
 import { SUBJECT_TOKEN } from './tokens.js';
 
-export const PROJECT_ID = 'prj_01KE8G1A2B3C4D5E6F7G8H9J0K';
+const PROJECT_ID = 'prj_01KE8G1A2B3C4D5E6F7G8H9J0K';
 export const ACCOUNT = 'p-01ke8g1a2b3c4d5e6f7g8h9j0k@customer.iam.gserviceaccount.com';
 export const BUCKET = 'example-attestations';
 const EXPORT_ID = 'exp_01KE8GAT4V6W8X0Y2Z4A6B8C0D';

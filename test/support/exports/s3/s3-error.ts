@@ -42,7 +42,7 @@ const STATUS: Readonly<Record<string, number>> = {
 };
 
 /** Escapes text for an element of XML. */
-export function escapeXml(text: string): string {
+function escapeXml(text: string): string {
   const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
   return text.replaceAll(/[&<>"]/g, (character) => entities[character] as string);
 }

@@ -2,7 +2,7 @@
 import { sha256 } from '../../../../src/proof/bytes/primitives.js';
 
 /** The easiest target: every second nonce meets it. */
-export const REGTEST_BITS = 0x207fffff;
+const REGTEST_BITS = 0x207fffff;
 
 /** Mines the header of a block: 80 bytes. `time` is in Unix seconds. */
 export function mineHeader(merkleRoot: Uint8Array, time: number, bits = REGTEST_BITS): Uint8Array {
