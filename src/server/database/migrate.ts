@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Pool, Sql } from './connect.js';
 
@@ -13,11 +14,18 @@ const ADOPT = `
   TRUNCATE migration;
   INSERT INTO migration (name) VALUES ('0001_initial.sql')`;
 
+/** What follows this line runs statement by statement after the transaction. If one fails, all of the file runs again. */
+const OUTSIDE = '\n-- Outside the transaction:\n';
+
+const RETRY_MS = 50;
+
+type Connection = Awaited<ReturnType<Pool['reserve']>>;
+
 const FOLDER = fileURLToPath(new URL('./migrations/', import.meta.url));
 
 /**
- * Applies the pending migrations: the files of `migrations/` in order, each in its own transaction. Concurrent callers
- * wait for each other. A database of before 0.2.0 whose 41 migrations have all run is adopted as one that has the first.
+ * Applies the pending migrations: the files of `migrations/` in order, each in its own transaction; what a file has after
+ * its transaction builds indexes while other processes write. Concurrent callers wait for each other. A database of before 0.2.0 whose 41 migrations have all run is adopted as one that has the first.
  * Throws if it lacks some of them, or if a newer version has migrated the database.
  *
  * @returns the names of the files that ran
@@ -27,7 +35,7 @@ export async function migrate(pool: Pool): Promise<string[]> {
   const connection = await pool.reserve();
   try {
     await connection`SET statement_timeout = 0`;
-    await connection`SELECT pg_advisory_lock(hashtextextended('attestation-service migrate', 0))`;
+    await takeTurn(connection);
     return await runMissing(connection, names);
   } finally {
     await connection`SELECT pg_advisory_unlock_all()`.catch(() => {});
@@ -46,6 +54,13 @@ export async function assertMigrated(pool: Pool): Promise<void> {
     throw new Error(`the database lacks ${missing.join(', ')}: run attest migrate first`);
 }
 
+/** Waits without a statement of its own: an index is not built concurrently as long as an older statement runs. */
+async function takeTurn(connection: Connection): Promise<void> {
+  const take = () => connection<{ taken: boolean }[]>`
+    SELECT pg_try_advisory_lock(hashtextextended('attestation-service migrate', 0)) AS taken`;
+  for (let [turn] = await take(); !turn?.taken; [turn] = await take()) await delay(RETRY_MS);
+}
+
 async function listSeen(pool: Sql): Promise<string[]> {
   const [table] = await pool<{ exists: boolean }[]>`SELECT to_regclass('migration') IS NOT NULL AS exists`;
   if (!table?.exists) return [];
@@ -58,10 +73,7 @@ function listFiles(): string[] {
     .sort();
 }
 
-async function runMissing(
-  connection: Awaited<ReturnType<Pool['reserve']>>,
-  names: string[],
-): Promise<string[]> {
+async function runMissing(connection: Connection, names: string[]): Promise<string[]> {
   await connection`CREATE TABLE IF NOT EXISTS migration (name text PRIMARY KEY, ran_at timestamptz NOT NULL DEFAULT now())`;
   await adopt(connection);
   const seen = new Set(await listSeen(connection));
@@ -74,13 +86,17 @@ async function runMissing(
   }
   const missing = names.filter((name) => !seen.has(name));
   for (const name of missing) {
-    const text = readFileSync(FOLDER + name, 'utf8');
-    await connection.unsafe(`${text}\n;INSERT INTO migration (name) VALUES ('${name}')`);
+    const [text = '', outside] = readFileSync(FOLDER + name, 'utf8').split(OUTSIDE);
+    const isRun = `INSERT INTO migration (name) VALUES ('${name}')`;
+    await connection.unsafe(outside === undefined ? `${text}\n;${isRun}` : text);
+    if (outside === undefined) continue;
+    for (const statement of outside.split(/;\n/)) await connection.unsafe(statement);
+    await connection.unsafe(isRun);
   }
   return missing;
 }
 
-async function adopt(connection: Awaited<ReturnType<Pool['reserve']>>): Promise<void> {
+async function adopt(connection: Connection): Promise<void> {
   const seen = await listSeen(connection);
   if (seen.includes('0041_project_ceilings.sql')) {
     await connection.unsafe(ADOPT);
