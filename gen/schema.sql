@@ -401,8 +401,12 @@ CREATE TABLE submission (
   signature bytea NOT NULL,
   leaf_hash bytea NOT NULL,
   redacted_at timestamp with time zone,
+  build text COLLATE "C",
   CONSTRAINT submission_pkey PRIMARY KEY (log_id, log_index)
 );
+CREATE INDEX submission_by_build ON submission USING btree (build, project_id, log_id, log_index) WHERE (build IS NOT NULL);
+CREATE INDEX submission_by_build_and_schema ON submission USING btree ((((build || '
+'::text) || schema)), project_id, log_id, log_index) WHERE (build IS NOT NULL);
 CREATE INDEX submission_by_project ON submission USING btree (project_id, log_id, log_index);
 CREATE INDEX submission_by_schema ON submission USING btree (schema, project_id, log_id, log_index);
 CREATE UNIQUE INDEX submission_id ON submission USING btree (id);
@@ -652,7 +656,7 @@ END $function$;
 COMMENT ON FUNCTION allocate_log_indexes(p_log_id integer, p_outcome submission_outcome[], INOUT p_log_index bigint[]) IS 'Fourth step of append_submissions: assigns the next indexes of the log to the rows without an outcome, in order. Raises ATFRZ if the log is frozen.
 Locks: the advisory lock (1, p_log_id) until the transaction ends, so that indexes have no gaps and readers always see a prefix of the log.';
 
-CREATE OR REPLACE FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json)
+CREATE OR REPLACE FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], p_build text[] DEFAULT NULL::text[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json)
  RETURNS record
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
@@ -689,15 +693,16 @@ BEGIN
   IF v_first IS NOT NULL THEN
     v_log_index := allocate_log_indexes(p_log_id, v_outcome, v_log_index);
     INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, schema, dsse_key_id, metadata,
-                            metadata_state, metadata_errors, artifact_sha256, salt, commitment, leaf_hash, signature)
+                            metadata_state, metadata_errors, artifact_sha256, salt, commitment, leaf_hash, signature,
+                            build)
     SELECT p_log_id, u.log_index, u.id, p_project_id[u.key],
            timestamptz 'epoch' + u.submitted_ms * interval '1 millisecond', u.schema, u.dsse_key_id, u.metadata,
            CASE WHEN u.metadata_errors IS NULL THEN 1 ELSE 2 END, -- METADATA_STATE_VALID, METADATA_STATE_INVALID
            u.metadata_errors, substring(u.bytes FROM 1 FOR 32), substring(u.bytes FROM 33 FOR 32),
-           substring(u.bytes FROM 65 FOR 32), substring(u.bytes FROM 97 FOR 32), substring(u.bytes FROM 129)
+           substring(u.bytes FROM 65 FOR 32), substring(u.bytes FROM 97 FOR 32), substring(u.bytes FROM 129), u.build
     FROM unnest(v_outcome, v_log_index, p_key, p_id, p_submitted_ms, p_schema, p_dsse_key_id, p_bytes,
-                v_metadata, p_metadata_errors)
-      AS u(outcome, log_index, key, id, submitted_ms, schema, dsse_key_id, bytes, metadata, metadata_errors)
+                v_metadata, p_metadata_errors, p_build)
+      AS u(outcome, log_index, key, id, submitted_ms, schema, dsse_key_id, bytes, metadata, metadata_errors, build)
     WHERE u.outcome IS NULL;
     IF p_idempotency_key IS NOT NULL THEN
       PERFORM record_idempotency_keys(v_holder, p_idempotency_key, p_request_hash, p_id, v_outcome);
@@ -711,7 +716,7 @@ BEGIN
     log_index := to_json(v_log_index);
   END IF;
 END $function$;
-COMMENT ON FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json) IS 'Appends submissions to a log. p_api_key_id, p_project_id and p_limit_* have an element per API key, the other arrays one per submission; p_key is the place of its API key. A project with a ceiling has an element after those of the API keys, with its id in p_api_key_id and p_project_id and the ceiling in p_limit_*. p_bytes: artifact_sha256, salt, commitment and leaf_hash, 32 bytes each, then the signature. p_metadata: the JCS texts, one per line. p_metadata_errors, p_idempotency_key and p_request_hash are null if no submission has any; a submission with errors is invalid. An idempotency key occurs at most once in a call. Times are Unix milliseconds.
+COMMENT ON FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], p_build text[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json) IS 'Appends submissions to a log. p_api_key_id, p_project_id and p_limit_* have an element per API key, the other arrays one per submission; p_key is the place of its API key. A project with a ceiling has an element after those of the API keys, with its id in p_api_key_id and p_project_id and the ceiling in p_limit_*. p_bytes: artifact_sha256, salt, commitment and leaf_hash, 32 bytes each, then the signature. p_metadata: the JCS texts, one per line. p_metadata_errors, p_idempotency_key, p_request_hash and p_build are null if no submission has any; a submission with errors is invalid. An idempotency key occurs at most once in a call. Times are Unix milliseconds.
 Each step decides the outcome of some submissions; those that no step has decided are stored, in order, from first_index on. outcome, resource_id and log_index are null if all are stored, else they have an element per submission, and a null outcome means stored. use has the windows of each API key and project, null if none of its submissions was counted.
 p_is_retry: an earlier call with the same ids may have committed; its rows are returned as stored. The commit of a call that found rows or keys waits as that of one that stored some (confirm_durable). Raises ATFRZ if the log is frozen, and stores nothing if it raises.
 Locks: of the idempotency keys (never waited for), then of the rate windows of the API keys and after them of the projects, both in ascending order, then the log''s, last because it is contended most. In this order two calls cannot deadlock. All are held until the transaction ends.';
@@ -981,7 +986,7 @@ END $function$;
 COMMENT ON FUNCTION count_metadata_changes() IS 'Trigger of submission: counts corrections and redactions per project in metadata_change.
 Locks: the rows of metadata_change, in ascending order of project id, until the change commits: who reads a number sees every change up to it.';
 
-CREATE OR REPLACE FUNCTION find_artifact(p_project_id text, p_artifact_sha256 bytea, p_schema text, p_status smallint, p_after timestamp with time zone, p_before timestamp with time zone, p_log_ids integer[], p_ends bigint[], p_limit integer, p_most integer)
+CREATE OR REPLACE FUNCTION find_artifact(p_project_id text, p_artifact_sha256 bytea, p_schema text, p_status smallint, p_after timestamp with time zone, p_before timestamp with time zone, p_log_ids integer[], p_ends bigint[], p_limit integer, p_most integer, p_build text DEFAULT NULL::text)
  RETURNS TABLE(log_id integer, log_index bigint, is_match boolean)
  LANGUAGE plpgsql
  STABLE ROWS 50
@@ -1014,7 +1019,9 @@ BEGIN
         v_end := v_row.log_index;
         IF v_row.is_artifact AND v_row.schema = coalesce(p_schema, v_row.schema)
            AND v_row.submitted_at > coalesce(p_after, '-infinity')
-           AND v_row.submitted_at < coalesce(p_before, 'infinity') THEN
+           AND v_row.submitted_at < coalesce(p_before, 'infinity')
+           AND (p_build IS NULL OR p_build = (
+             SELECT s.build FROM submission s WHERE s.log_id = v_part.log_id AND s.log_index = v_end LIMIT 1)) THEN
           RETURN QUERY SELECT v_part.log_id, v_end, true;
           v_left := v_left - 1;
           IF v_left = 0 THEN
@@ -1032,7 +1039,7 @@ BEGIN
     END LOOP;
   END LOOP;
 END $function$;
-COMMENT ON FUNCTION find_artifact(p_project_id text, p_artifact_sha256 bytea, p_schema text, p_status smallint, p_after timestamp with time zone, p_before timestamp with time zone, p_log_ids integer[], p_ends bigint[], p_limit integer, p_most integer) IS 'Finds a project''s leaves of an artifact that match the filters (null: any), newest first, at most p_limit, below p_ends in p_log_ids. Looks at p_most leaves: if they do not suffice, the last row is where it stopped, with is_match false.
+COMMENT ON FUNCTION find_artifact(p_project_id text, p_artifact_sha256 bytea, p_schema text, p_status smallint, p_after timestamp with time zone, p_before timestamp with time zone, p_log_ids integer[], p_ends bigint[], p_limit integer, p_most integer, p_build text) IS 'Finds a project''s leaves of an artifact that match the filters (null: any), newest first, at most p_limit, below p_ends in p_log_ids. Looks at p_most leaves: if they do not suffice, the last row is where it stopped, with is_match false.
 Locks: none.';
 
 CREATE OR REPLACE FUNCTION find_public_artifact(p_artifact_sha256 bytea, p_default boolean, p_limit integer, p_most integer)

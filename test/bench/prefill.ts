@@ -70,6 +70,7 @@ function newSubmission(projectId: string, dsseKeyId: number, ulid: string): NewS
     schema: 'purl',
     metadata: METADATA,
     metadataErrors: null,
+    build: null,
     salt: randomHex(32),
     commitment: randomHex(32),
     dsseKeyId,

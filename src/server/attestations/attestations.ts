@@ -122,14 +122,22 @@ async function listAttestations(
     submittedBefore: request.submittedBefore && dateNotBefore(request.submittedBefore),
   };
   const sha256 = request.artifactSha256.toLowerCase();
+  const build = request.build === '' ? undefined : request.build;
   const artifactSha256 = sha256 === '' ? undefined : Buffer.from(sha256, 'hex');
   const { rows, nextCursor } = await readPage(deps.cursors, request, {
-    // Without an artifact as in former versions, whose cursors go on working.
-    query: ['attestations', projectId, environment, ...Object.values(filters), ...(sha256 ? [sha256] : [])],
+    // Without an artifact and a build as in former versions, whose cursors go on working.
+    query: [
+      'attestations',
+      projectId,
+      environment,
+      ...Object.values(filters),
+      ...(sha256 ? [sha256] : []),
+      ...(build === undefined ? [] : ['build', build]),
+    ],
     read: async (position, limit) => {
       const before = position && { logId: Number(position[0]), logIndex: Number(position[1]) };
       const logIds = await deps.logCache.logIds(environment);
-      const query = { projectId, logIds, artifactSha256, ...filters, before, limit };
+      const query = { projectId, logIds, artifactSha256, build, ...filters, before, limit };
       const page = await listSubmissions(deps.listPool, query, deps.knownBatches);
       return { ...page, stoppedAt: page.stoppedAt && positionOf(page.stoppedAt) };
     },

@@ -49,6 +49,7 @@ function makeRows(count: number): NewSubmission[] {
     schema: 'purl',
     metadata: '{}',
     metadataErrors: null,
+    build: null,
     salt: hex(32),
     commitment: hex(32),
     dsseKeyId: 1,

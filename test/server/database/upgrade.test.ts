@@ -1,10 +1,19 @@
 /** Migrations run once, and a database that this version cannot migrate is rejected and not changed. */
+import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { dumpSchema } from '../../../src/generate/dump-schema.js';
 import { connectPool, type Pool } from '../../../src/server/database/connect.js';
 import { assertMigrated, migrate } from '../../../src/server/database/migrate.js';
 import { drain, openPipeline } from '../../support/pipeline.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
+import { until } from '../../support/until.js';
+
+/** The migrations of a database that has the first. */
+const LATER = ['0002_build.sql'];
+
+async function namesOf(pool: Pool): Promise<string[]> {
+  return (await pool<{ name: string }[]>`SELECT name FROM migration ORDER BY name`).map(({ name }) => name);
+}
 
 async function openDatabase(
   t: Test,
@@ -14,6 +23,16 @@ async function openDatabase(
   const pool = connectPool({ url, name: 'test', max: 2, statementTimeoutMs: 60_000 });
   t.teardown(() => pool.end({ timeout: 1 }));
   return { url, pool };
+}
+
+/** A database as version 0.2.0 has it. */
+async function openFormer(t: Test): Promise<{ url: string; pool: Pool }> {
+  const database = await openDatabase(t, { empty: true });
+  const first = new URL('../../../src/server/database/migrations/0001_initial.sql', import.meta.url);
+  await database.pool.unsafe(`${readFileSync(first, 'utf8')};
+    CREATE TABLE migration (name text PRIMARY KEY, ran_at timestamptz NOT NULL DEFAULT now());
+    INSERT INTO migration (name) VALUES ('0001_initial.sql')`);
+  return database;
 }
 
 /** Makes the schema that of version 0.1.0, as far as it differs, with the names of these migrations. */
@@ -31,15 +50,18 @@ async function toPredecessor(pool: Pool, migrations: readonly string[]): Promise
 t.test(
   'a database with all migrations of 0.1.0 is adopted: its rows are kept, its schema is this one',
   async (t) => {
-    const { pool } = await openDatabase(t);
-    const schema = await dumpSchema(pool);
+    const schema = await dumpSchema((await openDatabase(t)).pool);
+    const { pool } = await openFormer(t);
     await pool`INSERT INTO project (id, name) VALUES ('prj_1', 'kept')`;
     await toPredecessor(pool, ['0001_log.sql', '0005_webhooks.sql', '0041_project_ceilings.sql']);
     t.not(await dumpSchema(pool), schema);
-    await t.rejects(assertMigrated(pool), /lacks 0001_initial\.sql: run attest migrate first/);
-    t.strictSame(await migrate(pool), []);
+    await t.rejects(
+      assertMigrated(pool),
+      /lacks 0001_initial\.sql, 0002_build\.sql: run attest migrate first/,
+    );
+    t.strictSame(await migrate(pool), LATER);
     t.equal(await dumpSchema(pool), schema);
-    t.strictSame([...(await pool`SELECT name FROM migration`)], [{ name: '0001_initial.sql' }]);
+    t.strictSame(await namesOf(pool), ['0001_initial.sql', ...LATER]);
     t.strictSame([...(await pool`SELECT name FROM project`)], [{ name: 'kept' }]);
     await assertMigrated(pool);
   },
@@ -56,6 +78,64 @@ t.test('a database with some migrations of 0.1.0 is rejected and not changed', a
   t.equal(await dumpSchema(pool), before);
 });
 
+/** How processes of version 0.2.0 store a submission: the statement stays prepared. */
+async function appendAsFormer(pool: Pool, id: string): Promise<void> {
+  const named = [
+    "p_log_id => 1, p_is_retry => false, p_retention_ms => 1000, p_api_key_id => '{key}', p_project_id => '{prj}'",
+    "p_limit_second => '{1000}', p_limit_hour => '{1000}', p_limit_day => '{1000}', p_key => '{1}', p_id => $1",
+    "p_submitted_ms => '{1}', p_schema => '{purl}', p_dsse_key_id => '{1}', p_bytes => $2, p_metadata => '{}'",
+    'p_metadata_errors => NULL, p_idempotency_key => NULL, p_request_hash => NULL',
+  ];
+  const bytes = `{"\\\\x${'ab'.repeat(140)}"}`;
+  await pool.unsafe(`SELECT * FROM append_submissions(${named.join(', ')})`, [`{${id}}`, bytes], {
+    prepare: true,
+  });
+}
+
+const listAsFormer = (pool: Pool) => pool`
+  SELECT log_index FROM find_artifact(
+    'prj', ${Buffer.alloc(32, 0xab)}, ${null}, ${null}::smallint, ${null}::timestamptz, ${null}::timestamptz,
+    ${[1]}::integer[], ${[1000]}::bigint[], ${50}, ${1000})`;
+
+t.test('processes of the former version store and find submissions while builds are added', async (t) => {
+  const { url, pool } = await openFormer(t);
+  await pool`INSERT INTO log (environment, epoch, origin, public_key) VALUES (1, 1, 'log', '')`;
+  const former = connectPool({ url, name: 'test', max: 1, statementTimeoutMs: 10_000 });
+  t.teardown(() => former.end({ timeout: 1 }));
+  await appendAsFormer(former, 'sub_before');
+  t.equal((await listAsFormer(former)).length, 1);
+  // An index is not complete as long as an older snapshot is in use, such as that of a backup.
+  const backup = await pool.reserve();
+  await backup`BEGIN ISOLATION LEVEL REPEATABLE READ`;
+  await backup`SELECT FROM project`;
+  const migrator = connectPool({ url, name: 'test', max: 1, statementTimeoutMs: 10_000 });
+  t.teardown(() => migrator.end({ timeout: 1 }));
+  const migrated = migrate(migrator);
+  await until('the index is built', async () => {
+    const [row] = await pool`SELECT FROM pg_stat_progress_create_index WHERE datname = current_database()`;
+    return row !== undefined;
+  });
+  await appendAsFormer(former, 'sub_meanwhile');
+  t.equal((await listAsFormer(former)).length, 2);
+  await t.rejects(assertMigrated(pool), /lacks 0002_build\.sql/, 'processes of this version wait');
+  await backup`COMMIT`;
+  backup.release();
+  t.strictSame(await migrated, LATER);
+  await appendAsFormer(former, 'sub_after');
+  t.equal((await listAsFormer(former)).length, 3);
+  t.strictSame([...(await pool`SELECT id FROM submission WHERE build IS NOT NULL`)], []);
+  t.equal(await dumpSchema(pool), await dumpSchema((await openDatabase(t)).pool));
+});
+
+t.test('a migration that failed behind its transaction runs again', async (t) => {
+  const { pool } = await openDatabase(t);
+  const schema = await dumpSchema(pool);
+  await pool`DROP INDEX submission_by_build_and_schema`;
+  await pool`DELETE FROM migration WHERE name = '0002_build.sql'`;
+  t.strictSame(await migrate(pool), LATER);
+  t.equal(await dumpSchema(pool), schema);
+});
+
 t.test('a database of a newer version is rejected and not changed', async (t) => {
   const { pool } = await openDatabase(t);
   await pool`INSERT INTO migration (name) VALUES ('9999_later.sql')`;
@@ -67,7 +147,7 @@ t.test('two processes that migrate at once run each migration once', async (t) =
   const other = connectPool({ url, name: 'test', max: 2, statementTimeoutMs: 60_000 });
   t.teardown(() => other.end({ timeout: 1 }));
   const ran = await Promise.all([migrate(pool), migrate(other)]);
-  t.strictSame(ran.flat(), ['0001_initial.sql']);
+  t.strictSame(ran.flat(), ['0001_initial.sql', ...LATER]);
 });
 
 t.test(
@@ -81,7 +161,7 @@ t.test(
     SELECT attname AS name FROM pg_stats WHERE schemaname = 'public' AND tablename = 'submission'`;
     const names = columns.map(({ name }) => name);
     t.ok(names.includes('artifact_sha256'));
-    for (const name of ['metadata', 'metadata_errors', 'attested_metadata', 'salt'])
+    for (const name of ['metadata', 'metadata_errors', 'attested_metadata', 'salt', 'build'])
       t.notOk(names.includes(name), name);
   },
 );

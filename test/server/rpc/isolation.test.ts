@@ -13,6 +13,7 @@ import type { Outcome } from '../../support/calling/surfaces.js';
 import { newKey, type TestKey } from '../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../support/judging/recorder.js';
 import {
+  buildCreation,
   creation,
   type Known,
   makeChangeable,
@@ -46,7 +47,7 @@ async function ownSomething(
   const artifactSha256 = randomBytes(32).toString('hex');
   const created = await rest!.call(
     createAttestation,
-    creation(artifactSha256),
+    buildCreation(artifactSha256),
     owner.key,
     headers(createAttestation),
   );

@@ -70,11 +70,11 @@ export const SLSA = {
 export const sharedKey = (method: string) => `everybody-uses-this-key-for-${method}`;
 
 const SAMPLES: Readonly<Record<string, (known: Known) => Record<string, unknown>>> = {
-  'AttestationService/CreateAttestation': ({ artifactSha256 }) => creation(artifactSha256),
+  'AttestationService/CreateAttestation': ({ artifactSha256 }) => buildCreation(artifactSha256),
   'AttestationService/BatchCreateAttestations': ({ artifactSha256 }) => ({
     items: [
       creation(artifactSha256),
-      { ...creation(artifactSha256), idempotencyKey: sharedKey('CreateAttestation') },
+      { ...buildCreation(artifactSha256), idempotencyKey: sharedKey('CreateAttestation') },
     ],
   }),
   'AttestationService/GetAttestation': ({ submissionId }) => ({ id: submissionId }),
@@ -126,6 +126,11 @@ export function creation(
   metadata: JsonObject = METADATA,
 ): { artifact: { sha256: string }; metadata: JsonObject } {
   return { artifact: { sha256: artifactSha256 }, metadata };
+}
+
+/** A good creation that names a build, which leaves a trace as its metadata does. */
+export function buildCreation(artifactSha256: string) {
+  return { ...creation(artifactSha256), build: `ci-${CANARY}` };
 }
 
 /** A creation whose metadata fails its schema, and is recorded all the same. */

@@ -42,6 +42,7 @@ export function makeRow(
     schema,
     metadata,
     metadataErrors: null,
+    build: null,
     salt: toHex(salt),
     commitment,
     dsseKeyId,

@@ -39,6 +39,8 @@ export type CheckedSubmission = {
   metadata: string;
   /** JSON; null if the metadata is valid. */
   metadataErrors: string | null;
+  /** The build that the request names; null if it names none. */
+  build: string | null;
   departures: readonly Departure[];
 };
 
@@ -48,7 +50,7 @@ export type SentMetadata = Pick<CheckedSubmission, 'metadata' | 'departures'>;
 /** Validates the metadata of a request by its schema. Throws the error of a request that is not recorded. */
 export function checkSubmission(
   { schemas }: { schemas: SchemaRegistry },
-  request: Pick<CreateAttestationRequest, 'artifact' | 'validation'>,
+  request: Pick<CreateAttestationRequest, 'artifact' | 'validation' | 'build'>,
   { schema, value, canonical }: ValidMetadata,
 ): CheckedSubmission {
   const { problems, departures } = validateBySchema(schemas, value);
@@ -60,6 +62,7 @@ export function checkSubmission(
     schema,
     metadata: canonical,
     metadataErrors: problems === undefined ? null : JSON.stringify(problems.errors),
+    build: request.build ?? null,
     departures,
   };
 }
@@ -81,12 +84,16 @@ export function creationTexts(submission: CheckedSubmission, validation: Validat
   return validation === DEFAULT_VALIDATION ? [text, sentText(submission, validation)] : [text];
 }
 
-function sentText({ artifactSha256, metadata }: CheckedSubmission, validation: ValidationMode): string {
+function sentText(
+  { artifactSha256, metadata, build }: CheckedSubmission,
+  validation: ValidationMode,
+): string {
+  const ofBuild = build === null ? '' : `,"build":${JSON.stringify(build)}`;
   const mode =
     validation === ValidationMode.UNSPECIFIED
       ? ''
       : `,"validation":${JSON.stringify(ValidationModeSchema.value[validation]?.name)}`;
-  return `{"artifact":{"sha256":"${artifactSha256}"},"metadata":${metadata}${mode}}`;
+  return `{"artifact":{"sha256":"${artifactSha256}"}${ofBuild},"metadata":${metadata}${mode}}`;
 }
 
 /** A submission with its statement; salt and commitment in hex. */
@@ -150,6 +157,7 @@ export function stateSubmission(
     schema: checked.schema,
     metadata: checked.metadata,
     metadataErrors: checked.metadataErrors,
+    build: checked.build,
     id,
     submittedAtMs,
     salt: toHex(salt),
@@ -175,6 +183,7 @@ export function newSubmission(
     schema: stated.schema,
     metadata: stated.metadata,
     metadataErrors: stated.metadataErrors,
+    build: stated.build,
     salt: stated.salt,
     commitment: stated.commitment,
     dsseKeyId: keyId,
@@ -206,6 +215,7 @@ export function storedView(row: NewSubmission, { logIndex }: SequencedRow): Subm
     metadata: row.metadata,
     metadataState: row.metadataErrors === null ? MetadataState.VALID : MetadataState.INVALID,
     metadataErrors: parseStored(row.metadataErrors),
+    build: row.build,
     attestedMetadata: null,
     salt: row.salt,
     leafSha256: row.leafHash,

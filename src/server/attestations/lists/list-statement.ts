@@ -9,6 +9,7 @@ export type SubmissionQuery = {
   logIds: readonly number[];
   artifactSha256?: Uint8Array | undefined;
   schema: string | undefined;
+  build?: string | undefined;
   status: number | undefined;
   submittedAfter: Date | undefined;
   submittedBefore: Date | undefined;
@@ -61,8 +62,14 @@ export function pageStatement(
 
 /** All that the text of a page's statement depends on. */
 function kindOf({ query, positions }: Wanted, isSummed: boolean): string {
-  const { artifactSha256, schema, status, limit, logIds } = query;
-  const isOf = [artifactSha256 !== undefined, schema !== undefined, hasTimes(query), isSummed];
+  const { artifactSha256, schema, build, status, limit, logIds } = query;
+  const isOf = [
+    artifactSha256 !== undefined,
+    schema !== undefined,
+    build !== undefined,
+    hasTimes(query),
+    isSummed,
+  ];
   return `${isOf} ${status} ${mostRows(limit)} ${logIds.length > 1} ${positions.logIds.length}`;
 }
 
@@ -82,6 +89,9 @@ function makeStatement({ query, positions }: Wanted, isSummed: boolean): Stateme
 /** Of one project, in the order of its index. */
 const NEWEST_FIRST = 'project_id DESC, log_id DESC, log_index DESC';
 
+/** What is between build and schema in the expression of their index. */
+const BETWEEN = " || E'\\n' || ";
+
 /** Metadata fits if each of so many rows could have as much. */
 function withShares(rows: string, count: number): string {
   return `SELECT *, bytes <= ${Math.floor(MAX_METADATA_BYTES / count)} AS fits FROM (${rows}) r`;
@@ -99,32 +109,37 @@ function summed(rows: string): string {
 
 const CHOSEN_COLUMNS = `
   s.project_id, s.log_id, s.log_index, s.id, s.submitted_at, s.artifact_sha256, s.schema, s.metadata, s.metadata_state,
-  s.metadata_errors, s.attested_metadata, s.salt, s.leaf_hash, s.redacted_at,
+  s.metadata_errors, s.attested_metadata, s.salt, s.leaf_hash, s.redacted_at, s.build,
   coalesce(octet_length(s.metadata), 0) + coalesce(octet_length(s.attested_metadata), 0)
     + coalesce(octet_length(s.metadata_errors), 0) AS bytes`;
 
 /**
- * The rows of a page. Reads the project's rows, or those of one schema, backwards by index within the stretches of each
- * log that match status and times, so it reads little more than it returns. Comparisons of whole rows leave the planner
- * one index to choose: with equalities, statistics of a large project can make it read all projects' rows for a small
- * one.
+ * The rows of a page. Reads the project's rows, or those of one schema, build, or both, backwards by index within the
+ * stretches of each log that match status and times, so it reads little more than it returns. Comparisons of whole rows
+ * leave the planner one index to choose: with equalities, statistics of a large project can make it read all projects'
+ * rows for a small one.
  */
 function filteredRows(query: SubmissionQuery, positions: Positions, bind: Bind): string {
-  const { schema, limit } = query;
+  const { build, limit } = query;
   const project = bind((wanted) => wanted.query.projectId);
-  const [name, value, order] =
-    schema === undefined
+  const names = (['build', 'schema'] as const).filter((name) => query[name] !== undefined);
+  const [expression, value, order] =
+    names.length === 0
       ? ['', '', NEWEST_FIRST]
-      : ['s.schema,', `${bind((wanted) => wanted.query.schema ?? null)},`, `schema DESC, ${NEWEST_FIRST}`];
+      : [
+          `${names.join(BETWEEN)},`,
+          `${bind((wanted) => names.map((name) => wanted.query[name]).join('\n'))},`,
+          `${names.join(BETWEEN)} DESC, ${NEWEST_FIRST}`,
+        ];
   return `
     SELECT s.*
     FROM (${logsOf(positions, bind)}) l
     CROSS JOIN LATERAL ${stretches(query, bind)} r
     CROSS JOIN LATERAL (
       SELECT ${CHOSEN_COLUMNS} FROM submission s
-      WHERE (${name} s.project_id, s.log_id, s.log_index) >= (${value} ${project}, l.log_id, r.first_index)
-        AND (${name} s.project_id, s.log_id, s.log_index) <= (${value} ${project}, l.log_id, r.end_index - 1)
-        ${times(query, bind)}
+      WHERE (${expression} s.project_id, s.log_id, s.log_index) >= (${value} ${project}, l.log_id, r.first_index)
+        AND (${expression} s.project_id, s.log_id, s.log_index) <= (${value} ${project}, l.log_id, r.end_index - 1)
+        ${build === undefined ? '' : 'AND s.build IS NOT NULL'} ${times(query, bind)}
       ORDER BY ${order} LIMIT ${mostRows(limit)}
     ) s
     ORDER BY ${order} LIMIT ${bind((wanted) => wanted.query.limit)}`;
@@ -168,7 +183,7 @@ function artifactRows(bind: Bind): string {
 }
 
 function foundArtifact(bind: Bind): string {
-  const ofQuery = (name: 'projectId' | 'artifactSha256' | 'schema' | 'status' | 'limit') =>
+  const ofQuery = (name: 'projectId' | 'artifactSha256' | 'schema' | 'status' | 'limit' | 'build') =>
     bind(({ query }) => query[name] ?? null);
   const [after, before] = [bindAfter(bind), bindBefore(bind)];
   return `
@@ -176,7 +191,7 @@ function foundArtifact(bind: Bind): string {
       SELECT * FROM find_artifact(
         ${ofQuery('projectId')}, ${ofQuery('artifactSha256')}, ${ofQuery('schema')}, ${ofQuery('status')}::smallint, ${after},
         ${before}, ${bind(({ positions }) => positions.logIds)}::integer[], ${bind(({ positions }) => positions.ends)}::bigint[],
-        ${ofQuery('limit')}, ${bind(() => MAX_CANDIDATES)}))`;
+        ${ofQuery('limit')}, ${bind(() => MAX_CANDIDATES)}, ${ofQuery('build')}))`;
 }
 
 const STOPPED_AT =

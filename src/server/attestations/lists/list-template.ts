@@ -37,7 +37,8 @@ export function createListRenderer(): RenderList {
 function kindOf(shown: SubmissionView, environment: Environment): number {
   const kind = (environment * 16 + submissionStatus(shown)) * 16 + shown.metadataState;
   return (
-    kind * 64 +
+    kind * 128 +
+    (shown.build !== null ? 64 : 0) +
     (shown.batchId !== null ? 32 : 0) +
     (shown.witnessedAtMs !== null ? 16 : 0) +
     (shown.attestedMetadata !== null ? 8 : 0) +
@@ -62,6 +63,7 @@ function valuesOf(shown: SubmissionView): string[] {
     visibleErrors(shown).length > 0 ? metadataErrorsText(shown) : '',
     shown.batchId ?? '',
     timeText(shown.witnessedAtMs),
+    shown.build === null ? '' : JSON.stringify(shown.build),
   ];
 }
 
@@ -92,6 +94,7 @@ function sampleOf(shown: SubmissionView, n: 1 | 2): SubmissionView {
     attestedMetadata: shown.attestedMetadata && `{"sample attested metadata":${n}}`,
     salt: shown.salt && `sample salt ${n}`,
     redactedAtMs: shown.redactedAtMs && Date.UTC(9002, 0, n),
+    build: shown.build && `sample build ${n}`,
     metadataErrors: visibleErrors(shown).length > 0 ? [{ path: '/sample', message: `error ${n}` }] : null,
   };
 }

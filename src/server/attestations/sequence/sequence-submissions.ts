@@ -13,6 +13,8 @@ export type NewSubmission = {
   metadata: string;
   /** JSON text of the metadata's problems; null if it is valid. */
   metadataErrors: string | null;
+  /** The label of its build; null if it has none. */
+  build: string | null;
   salt: string;
   commitment: string;
   dsseKeyId: number;
@@ -65,7 +67,7 @@ const PARAMETERS = [
   'p_retention_ms',
   ...['p_api_key_id', 'p_project_id', 'p_limit_second', 'p_limit_hour', 'p_limit_day'],
   ...['p_key', 'p_id', 'p_submitted_ms', 'p_schema', 'p_dsse_key_id', 'p_bytes'],
-  ...['p_metadata', 'p_metadata_errors', 'p_idempotency_key', 'p_request_hash'],
+  ...['p_metadata', 'p_metadata_errors', 'p_idempotency_key', 'p_request_hash', 'p_build'],
 ];
 const CALL = `SELECT * FROM append_submissions(${PARAMETERS.map((name, i) => `${name} => $${i + 1}`).join(', ')})`;
 
@@ -145,6 +147,7 @@ function keyArrays(keys: readonly Key[]): string[] {
 /** Written here and not by the driver, which escapes every element of an array, and takes hex only as bytes. */
 function rowArrays(rows: readonly NewSubmission[], keyOf: readonly number[]): (string | null)[] {
   const hasErrors = rows.some(({ metadataErrors }) => metadataErrors !== null);
+  const hasBuilds = rows.some(({ build }) => build !== null);
   const hasKeys = rows.some(({ idempotency }) => idempotency !== undefined);
   return [
     array(keyOf.map((place) => place + 1)),
@@ -160,6 +163,7 @@ function rowArrays(rows: readonly NewSubmission[], keyOf: readonly number[]): (s
     hasErrors ? textArray(rows.map(({ metadataErrors }) => metadataErrors)) : null,
     hasKeys ? textArray(rows.map(({ idempotency }) => idempotency?.key ?? null)) : null,
     hasKeys ? byteaArray(rows.map(({ idempotency }) => idempotency?.requestHash ?? null)) : null,
+    hasBuilds ? textArray(rows.map(({ build }) => build)) : null,
   ];
 }
 

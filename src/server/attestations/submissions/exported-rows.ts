@@ -9,7 +9,7 @@ import type { SubmissionRow } from './submissions.js';
  */
 export type ExportedRow = Omit<
   ListedSubmission,
-  'logId' | 'metadataErrors' | 'batchId' | 'batchStatus' | 'witnessedAtMs'
+  'logId' | 'metadataErrors' | 'build' | 'batchId' | 'batchStatus' | 'witnessedAtMs'
 > &
   Pick<SubmissionRow, 'metadataErrors' | 'attestedSchema' | 'dsseKeyId'> & {
     commitment: string;

@@ -38,13 +38,13 @@ export async function correctMetadata(
 }
 
 /**
- * Erases all metadata of the row, and the salt. The schema names stay: lists and the statement need them. The caller
+ * Erases all metadata of the row, the salt, and the build, whose name may be a person's branch. The schema names stay: lists and the statement need them. The caller
  * holds the lock.
  */
 export async function redactMetadata(tx: Sql, id: string): Promise<void> {
   await tx`
     UPDATE submission
     SET metadata = NULL, metadata_state = ${REDACTED}, metadata_errors = NULL, attested_metadata = NULL, salt = NULL,
-        redacted_at = clock_timestamp()
+        build = NULL, redacted_at = clock_timestamp()
     WHERE id = ${id}`;
 }

@@ -27,7 +27,7 @@ const write = compileSplicingWriter(SubmissionSchema);
 const writeErrors = compileFieldWriter(SubmissionSchema.field.metadataErrors);
 
 /**
- * The columns of a row that the API returns. Member by member: a copy of the 27 columns is a hash table of 2.8 KB, with which,
+ * The columns of a row that the API returns. Member by member: a copy of the 28 columns is a hash table of 2.8 KB, with which,
  * and with a tag of the bundle beside that of the answer, a submission that is read once takes the process 137 µs, not 116.
  */
 export function submissionView(row: SubmissionRow): SubmissionView {
@@ -42,6 +42,7 @@ export function submissionView(row: SubmissionRow): SubmissionView {
     metadataErrors: parseStored(row.metadataErrors),
     attestedMetadata: row.attestedMetadata,
     salt: row.salt && toHex(row.salt),
+    build: row.build,
     leafSha256: toHex(row.leafHash),
     redactedAtMs: row.redactedAt?.getTime() ?? null,
     batchId: row.batchId,
@@ -115,6 +116,7 @@ function messageWithoutMetadata(shown: SubmissionView, environment: Environment)
   });
   if (shown.witnessedAtMs !== null) message.witnessedAt = timestampFromMs(shown.witnessedAtMs);
   if (shown.batchId !== null) message.batchId = shown.batchId;
+  if (shown.build !== null) message.build = shown.build;
   if (shown.salt !== null) message.metadataSalt = shown.salt;
   if (shown.redactedAtMs !== null) {
     message.redactedAt = timestampFromMs(shown.redactedAtMs);

@@ -24,6 +24,7 @@ export type SubmissionRow = {
   signature: Uint8Array;
   leafHash: Uint8Array;
   redactedAt: Date | null;
+  build: string | null;
   batchId: string | null;
   batchTreeSize: number | null;
   /** Proto BatchStatus number. */
@@ -42,7 +43,7 @@ const submissionColumns = (sql: Sql) => sql`
   s.artifact_sha256 AS "artifactSha256", s.schema, s.metadata, s.metadata_state AS "metadataState",
   s.metadata_errors AS "metadataErrors", s.attested_schema AS "attestedSchema",
   s.attested_metadata AS "attestedMetadata", s.salt, s.commitment, s.dsse_key_id AS "dsseKeyId", s.signature,
-  s.leaf_hash AS "leafHash", s.redacted_at AS "redactedAt", b.id AS "batchId", b.tree_size AS "batchTreeSize",
+  s.leaf_hash AS "leafHash", s.redacted_at AS "redactedAt", s.build, b.id AS "batchId", b.tree_size AS "batchTreeSize",
   b.status AS "batchStatus", b.witnessed_at AS "witnessedAt",
   s.xmin::text AS version, CASE WHEN b.registered_at IS NOT NULL THEN (${ownTiles(sql)}) END AS "ownTiles",
   coalesce((SELECT c.changes FROM metadata_change c WHERE c.project_id = s.project_id), 0) AS "projectChanges"`;

@@ -120,7 +120,13 @@ function makeLineTemplate(lines: LinesOf, { row, dsseKey }: LineParts): TextTemp
 function renderLine(lines: LinesOf, { row, siblings }: Sample, dsseKey: Uint8Array): string {
   const { log, batch } = lines.proof;
   const { id: batchId, status: batchStatus, witnessedAt } = batch;
-  const shown = { ...withErrors(row), batchId, batchStatus, witnessedAtMs: witnessedAt?.getTime() ?? null };
+  const shown = {
+    ...withErrors(row),
+    build: null,
+    batchId,
+    batchStatus,
+    witnessedAtMs: witnessedAt?.getTime() ?? null,
+  };
   const leaf: LeafParts = {
     statement: statementOf(lines, row),
     signature: fromBase64(row.signature),

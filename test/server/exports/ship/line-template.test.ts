@@ -72,6 +72,7 @@ function makeRow(logIndex: number): { row: SubmissionRow; exported: ExportedRow 
     leafHash: bytes(32),
     redactedAt: isRedacted ? new Date(1_795_374_000_000 + logIndex) : null,
     ...{
+      build: null,
       batchId: null,
       batchTreeSize: null,
       batchStatus: null,
