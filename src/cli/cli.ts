@@ -19,6 +19,16 @@ export type Cli = {
   readonly self: string;
   /** Exit code: 0 done, 1 refused or failed, 2 not attempted or not decidable. */
   exitCode: number;
+  /** The service that the command calls, for errors. */
+  service?: UsedService;
+};
+
+/** Address and shortened API key of a service, each with the flag, setting or file that it comes from. */
+export type UsedService = {
+  readonly url: string;
+  readonly urlFrom: string;
+  readonly key: string;
+  readonly keyFrom: string;
 };
 
 /** Adds one command to the program. */

@@ -18,6 +18,10 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   log: 'show the logs, and recover from a frozen one',
   'dsse-keys': 'show and rotate the keys that sign statements',
   'secret-keys': 'list the keys of SECRET_KEY in the database, and recover from a lost one',
+  login: 'keep the address and API key of a service in a profile',
+  logout: 'delete a profile',
+  profiles: 'list the profiles',
+  me: 'show whose the API key is, what it may do and what it has used',
   submit: 'hash files, or a folder as one set, and submit the hashes',
   lookup: 'list the submissions of files',
   correct: 'replace metadata that failed its schema',
@@ -47,6 +51,10 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['log', async () => (await import('./commands/admin/log.js')).addLog],
   ['dsse-keys', async () => (await import('./commands/admin/dsse-keys.js')).addDsseKeys],
   ['secret-keys', async () => (await import('./commands/admin/secret-keys.js')).addSecretKeys],
+  ['login', async () => (await import('./commands/profiles/login.js')).addLogin],
+  ['logout', async () => (await import('./commands/profiles/logout.js')).addLogout],
+  ['profiles', async () => (await import('./commands/profiles/profiles.js')).addProfiles],
+  ['me', async () => (await import('./commands/reads/me.js')).addMe],
   ['submit', async () => (await import('./commands/submissions/submit.js')).addSubmit],
   ['lookup', async () => (await import('./commands/submissions/lookup.js')).addLookup],
   ['correct', async () => (await import('./commands/submissions/correct.js')).addCorrect],
@@ -66,7 +74,7 @@ Exit codes: 0 done (verify: verified), 1 failed (verify: not verified; lookup: n
 
 /** Parses `args` and runs the command. Never throws; sets `cli.exitCode`. */
 export async function runProgram(cli: Cli, args: readonly string[]): Promise<void> {
-  const json = args.includes('--json');
+  const json = wantsJson(args);
   const program = new Command('attest')
     .description('Attest files in an append-only log with independent witnesses.')
     .version(version(), '--version', 'print the version')
@@ -105,4 +113,9 @@ async function addCommands(program: Command, cli: Cli, args: readonly string[]):
     else (await load())(program, cli);
     program.commands.at(-1)?.description(summary);
   }
+}
+
+/** Whether errors are printed as JSON, also before the flags are parsed. */
+function wantsJson(args: readonly string[]): boolean {
+  return /(^|\0)--(json|output[=\0](nd)?json)(\0|$)/.test(args.join('\0'));
 }

@@ -8,8 +8,24 @@ import { readSettingFile } from './setting-files.js';
 import { adminToken, path, publicUrl } from './setting-types.js';
 import { type Env, InvalidValue, openSettings, type Settings, type SettingType } from './settings.js';
 
-/** Base URL and API key. */
-type ClientConfig = { readonly baseUrl: string; readonly apiKey: string };
+/** Base URL and API key, each with the setting or file that it comes from. */
+type ClientConfig = {
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly urlFrom: string;
+  readonly keyFrom: string;
+};
+
+/** An address with the API key for it, which is sent to no other address. `from` names where they are kept. */
+export type KeptKey = {
+  readonly from: string;
+  readonly baseUrl: string;
+  readonly verifyUrl: string;
+  readonly apiKey: string;
+};
+
+/** Finds the profile to use. One that was asked for by name comes before any credentials. */
+export type ProfileSource = { readonly isNamed: boolean; readonly find: () => KeptKey | undefined };
 
 /** Base URL and token of the admin API. */
 type AdminConfig = { readonly baseUrl: string; readonly adminToken: string };
@@ -30,7 +46,8 @@ type Credentials = {
   adminToken: string | undefined;
 };
 
-const apiKey: SettingType<string> = {
+/** An API key. Errors do not quote it. */
+export const apiKey: SettingType<string> = {
   expected: 'an API key, svc_live_... or svc_test_...',
   secret: true,
   parse: (text) => {
@@ -39,21 +56,58 @@ const apiKey: SettingType<string> = {
   },
 };
 
+/** The address where none is set. */
+const MISSING_URL = { ...publicUrl, expected: `${publicUrl.expected}; \`attest login\` keeps one` };
+
 /**
- * Reads ATTEST_URL and ATTEST_API_KEY, else the credentials in DATA_DIR. The stored key for `environment` is used only
- * with the stored URL. Throws ConfigError.
+ * Reads ATTEST_URL and ATTEST_API_KEY, else a profile, else the credentials in DATA_DIR; with DATA_DIR set, these before a
+ * profile without a name. A kept key is used only with its own address. Throws ConfigError.
  */
-export function readClientConfig(env: Env, environment: EnvironmentName): ClientConfig {
+export function readClientConfig(
+  env: Env,
+  environment: EnvironmentName,
+  profile: ProfileSource,
+): ClientConfig {
   const settings = openSettings(env);
   const url = settings.find('ATTEST_URL', publicUrl);
   const key = settings.find('ATTEST_API_KEY', apiKey);
-  const credentials = url !== undefined && key !== undefined ? undefined : findCredentials(settings);
+  const isComplete = url !== undefined && key !== undefined;
+  const kept = isComplete ? undefined : findKept(settings, { environment, profile, url });
   settings.assertValid();
-  const baseUrl = url ?? credentials?.baseUrl ?? settings.require('ATTEST_URL', publicUrl);
-  const ownKey = credentials && credentials.baseUrl === baseUrl ? credentials[environment] : undefined;
-  const config = { baseUrl, apiKey: key ?? ownKey ?? settings.require('ATTEST_API_KEY', apiKey) };
+  if (url !== undefined && key === undefined && kept === undefined)
+    reportOtherAddress(settings, url, profile);
+  const config = {
+    baseUrl: url ?? kept?.baseUrl ?? settings.require('ATTEST_URL', MISSING_URL),
+    apiKey: key ?? kept?.apiKey ?? settings.require('ATTEST_API_KEY', apiKey),
+    urlFrom: url === undefined && kept !== undefined ? kept.from : 'ATTEST_URL',
+    keyFrom: key === undefined && kept !== undefined ? kept.from : 'ATTEST_API_KEY',
+  };
   settings.assertValid();
   return config;
+}
+
+type KeptQuery = { environment: EnvironmentName; profile: ProfileSource; url: string | undefined };
+
+/** The first kept key, of those for `url` if that is given. */
+function findKept(settings: Settings, { environment, profile, url }: KeptQuery): KeptKey | undefined {
+  const fitting = (kept: KeptKey | undefined) =>
+    url === undefined || kept?.baseUrl === url ? kept : undefined;
+  if (profile.isNamed) return fitting(profile.find());
+  const inCredentials = () => fitting(keyInCredentials(settings, environment));
+  return settings.find('DATA_DIR', path) === undefined
+    ? (fitting(profile.find()) ?? inCredentials())
+    : (inCredentials() ?? fitting(profile.find()));
+}
+
+function reportOtherAddress(settings: Settings, url: string, profile: ProfileSource): void {
+  const kept = profile.find();
+  if (kept === undefined) return;
+  settings.report({
+    name: 'ATTEST_API_KEY',
+    problem: `is not set, and the key of ${kept.from} is sent to ${kept.baseUrl} only, not to ${url}`,
+    expected: 'a key for that address, or a profile for it: `attest login --url <url> --profile <name>`',
+  });
+  settings.assertValid();
 }
 
 /**
@@ -78,16 +132,39 @@ export function readAdminConfig(env: Env): AdminConfig {
   return config;
 }
 
-/** Where to fetch trust roots: ATTEST_VERIFY_URL, `verify` under ATTEST_URL, or the credentials. Throws ConfigError. */
-export function findVerifySource(env: Env): VerifySource | undefined {
+/** The base URL alone, by ATTEST_URL, a profile or the credentials, for calls without a key. Throws ConfigError. */
+export function readBaseUrl(env: Env, profile: ProfileSource): Pick<ClientConfig, 'baseUrl' | 'urlFrom'> {
+  const settings = openSettings(env);
+  const url = settings.find('ATTEST_URL', publicUrl);
+  const query = { environment: 'live', profile, url: undefined } as const;
+  const kept = url === undefined ? findKept(settings, query) : undefined;
+  settings.assertValid();
+  const baseUrl = url ?? kept?.baseUrl ?? settings.require('ATTEST_URL', MISSING_URL);
+  settings.assertValid();
+  return { baseUrl, urlFrom: kept?.from ?? 'ATTEST_URL' };
+}
+
+/**
+ * Where to fetch trust roots: ATTEST_VERIFY_URL, `verify` under ATTEST_URL, or that of a profile or the credentials. Throws
+ * ConfigError.
+ */
+export function findVerifySource(env: Env, profile: ProfileSource): VerifySource | undefined {
   const settings = openSettings(env);
   const verifyUrl = settings.find('ATTEST_VERIFY_URL', publicUrl);
   const baseUrl = settings.find('ATTEST_URL', publicUrl);
-  const credentials = (verifyUrl ?? baseUrl) ? undefined : findCredentials(settings);
+  const query = { environment: 'live', profile, url: undefined } as const;
+  const kept = (verifyUrl ?? baseUrl) ? undefined : findKept(settings, query);
   settings.assertValid();
   if (verifyUrl !== undefined) return { url: verifyUrl, from: 'ATTEST_VERIFY_URL' };
   if (baseUrl !== undefined) return { url: `${baseUrl}/verify`, from: 'ATTEST_URL' };
-  return credentials && { url: credentials.verifyUrl, from: credentials.file };
+  return kept && { url: kept.verifyUrl, from: kept.from };
+}
+
+function keyInCredentials(settings: Settings, environment: EnvironmentName): KeptKey | undefined {
+  const credentials = findCredentials(settings);
+  if (credentials === undefined) return undefined;
+  const { file, baseUrl, verifyUrl, [environment]: key } = credentials;
+  return { from: file, baseUrl, verifyUrl, apiKey: key };
 }
 
 function findCredentials(settings: Settings): Credentials | undefined {

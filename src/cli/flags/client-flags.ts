@@ -14,25 +14,35 @@ const MAX_JSON_FLAG_BYTES = 1024 * 1024;
 export type ClientFlags = {
   url?: string;
   apiKey?: string;
+  profile?: string;
   dataDir?: string;
   environment?: EnvironmentName;
 };
 
 /** Help text about them. */
 export const CLIENT_HELP = `
-Service and key come from --url and --api-key, else ATTEST_URL and ATTEST_API_KEY, else the credentials of \`attest up\`
-in the data directory. Prefer the variable for the key: other users can see the arguments of a process.`;
+Service and key come from --url and --api-key, else --profile, else ATTEST_URL and ATTEST_API_KEY, else the profile that
+\`attest login\` made (ATTEST_PROFILE, or "default"), else the credentials of \`attest up\` in the data directory. Prefer a
+profile or the variable for the key: other users can see the arguments of a process.`;
 
 /** Adds the flags that select the service and the API key. */
 export function addClientFlags(
   command: Command,
   environment = 'environment of the key in the data directory (default: live)',
 ): Command {
+  return addAddressFlags(command)
+    .option('--api-key <key>', 'API key (ATTEST_API_KEY)')
+    .addOption(environmentFlag(environment));
+}
+
+/** Adds the flags that select the service, for a command that needs no API key. */
+export function addAddressFlags(command: Command): Command {
   return command
     .option('--url <url>', 'base URL of the service (ATTEST_URL)')
-    .option('--api-key <key>', 'API key (ATTEST_API_KEY)')
-    .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)')
-    .addOption(environmentFlag(environment));
+    .addOption(
+      new Option('--profile <name>', 'profile of `attest login` (ATTEST_PROFILE)').conflicts('dataDir'),
+    )
+    .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)');
 }
 
 /** `--environment live|test`. */

@@ -1,28 +1,57 @@
 /** The client of commands that call a service. */
 import { type Client, createClient } from '../../client/client.js';
 import type { AttestationError } from '../../client/error.js';
-import { readClientConfig } from '../../config/client-config.js';
+import { readBaseUrl, readClientConfig } from '../../config/client-config.js';
+import type { Env } from '../../config/settings.js';
 import { type Cli, printError, UsageError } from '../cli.js';
 import { openFetch } from '../input/network.js';
 import { errorText } from '../output/report-error.js';
+import { profileSource, shownKey } from '../profile/find-profile.js';
 import type { ClientFlags } from './client-flags.js';
-import { readWithFlags } from './setting-flags.js';
+import { flagOrSettingName, readWithFlags } from './setting-flags.js';
 
 /** Shorter delays are not reported. */
 const MIN_REPORTED_DELAY_MS = 5_000;
 
-/** Creates a client from flags and environment. Throws UsageError if the key is of another environment. */
+/** Creates a client from flags, environment and profiles. Throws UsageError if the key is of another environment. */
 export function openClient(cli: Cli, flags: ClientFlags): Client {
-  const config = readWithFlags(cli.env, flags, (env) => readClientConfig(env, flags.environment ?? 'live'));
+  const { baseUrl, apiKey, urlFrom, keyFrom } = findService(cli.env, flags);
+  cli.service = { url: baseUrl, urlFrom, key: shownKey(apiKey), keyFrom };
   const { environment } = flags;
-  if (environment !== undefined && !config.apiKey.startsWith(`svc_${environment}_`)) {
-    throw new UsageError(`the API key is not a key of the ${environment} environment`);
+  if (environment !== undefined && !apiKey.startsWith(`svc_${environment}_`)) {
+    throw new UsageError(`the API key (of ${keyFrom}) is not a key of the ${environment} environment`);
   }
   return createClient({
-    ...config,
+    baseUrl,
+    apiKey,
     fetch: openFetch(cli.env),
     onRetry: (error, delayMs) => reportRetry(cli, error, delayMs),
   });
+}
+
+/**
+ * Address and API key by --url and --api-key, else those of --profile, else ATTEST_URL and ATTEST_API_KEY, else a profile or the
+ * credentials of `attest up`. Names where each comes from. Throws ConfigError, and UsageError for a profile.
+ */
+export function findService(env: Env, flags: ClientFlags): ReturnType<typeof readClientConfig> {
+  const { profile, environment = 'live' } = flags;
+  const known = profile === undefined ? env : { ...env, ATTEST_URL: undefined, ATTEST_API_KEY: undefined };
+  const read = (settings: Env) => readClientConfig(settings, environment, profileSource(env, flags));
+  const { urlFrom, keyFrom, ...found } = readWithFlags(known, flags, read);
+  return {
+    ...found,
+    urlFrom: flagOrSettingName(urlFrom, flags),
+    keyFrom: flagOrSettingName(keyFrom, flags),
+  };
+}
+
+/** The address alone, from the same places, for calls without a key. Throws ConfigError, and UsageError for a profile. */
+export function findAddress(env: Env, flags: ClientFlags): ReturnType<typeof readBaseUrl> {
+  const known = flags.profile === undefined ? env : { ...env, ATTEST_URL: undefined };
+  const { baseUrl, urlFrom } = readWithFlags(known, flags, (settings) =>
+    readBaseUrl(settings, profileSource(env, flags)),
+  );
+  return { baseUrl, urlFrom: flagOrSettingName(urlFrom, flags) };
 }
 
 /** Reports a long delay before a retry. */

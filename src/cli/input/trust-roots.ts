@@ -8,6 +8,7 @@ import { parseJsonText } from '../../proof/verify/read/json-text.js';
 import { fetchPublished } from '../audit/source/fetch-published.js';
 import { UsageError } from '../cli.js';
 import { flagOrSettingName, readWithFlags, type SettingFlags } from '../flags/setting-flags.js';
+import { profileSource } from '../profile/find-profile.js';
 import { readInputFile } from './input-file.js';
 import { openFetch } from './network.js';
 
@@ -20,7 +21,7 @@ type TrustRoots = {
 };
 
 /** Flags that select the source of trust roots. */
-type TrustFlags = SettingFlags & { readonly trustRoots?: string };
+type TrustFlags = SettingFlags & { readonly trustRoots?: string; readonly profile?: string };
 
 const MAX_BYTES = 4 * 1024 * 1024;
 
@@ -31,7 +32,9 @@ export async function getTrustRoots(env: Env, flags: TrustFlags): Promise<TrustR
     const bytes = await readInputFile(file, 'trust roots', MAX_BYTES);
     return { ...parseDocument(bytes, file), from: basename(file), origin: `the file ${file}` };
   }
-  const source = readWithFlags(env, flags, findVerifySource);
+  const source = readWithFlags(env, flags, (settings) =>
+    findVerifySource(settings, profileSource(env, flags)),
+  );
   if (source === undefined) {
     throw new UsageError('there are no trust roots: give --trust-roots <file> or --verify-url <url>');
   }

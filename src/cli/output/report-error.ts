@@ -3,7 +3,7 @@ import { AttestationError } from '../../client/error.js';
 import { FolderError } from '../../client/files/folder-error.js';
 import { ConfigError } from '../../config/settings.js';
 import { printable } from '../../protocol/printable.js';
-import { type Cli, printError, UsageError } from '../cli.js';
+import { type Cli, printError, UsageError, type UsedService } from '../cli.js';
 
 /** Prints an error on stderr, as one line or JSON, and sets the exit code. Prints the stack if ATTEST_DEBUG is set. */
 export function reportError(cli: Cli, error: unknown, { json }: { json: boolean }): void {
@@ -14,8 +14,32 @@ export function reportError(cli: Cli, error: unknown, { json }: { json: boolean 
     return;
   }
   cli.exitCode = isUsage(error) ? 2 : Math.max(cli.exitCode, 1);
-  printError(cli, json ? JSON.stringify({ error: errorJson(error) }) : `error: ${errorText(error)}`);
+  const service = isAboutService(error) ? cli.service : undefined;
+  if (json) {
+    printError(
+      cli,
+      JSON.stringify({ error: errorJson(error), ...(service && { service: serviceJson(service) }) }),
+    );
+  } else {
+    printError(cli, `error: ${errorText(error)}`);
+    if (service !== undefined) printError(cli, serviceText(service));
+  }
   if (cli.env.ATTEST_DEBUG && error instanceof Error) printError(cli, String(error.stack));
+}
+
+/** Whether another address or key may be the remedy: the service is not reached, or rejects the key, or has no such thing. */
+function isAboutService(error: unknown): boolean {
+  return error instanceof AttestationError && /^(connection|auth)\.|\.not_found$/.test(error.code);
+}
+
+function serviceText({ url, urlFrom, key, keyFrom }: UsedService): string {
+  const [ofUrl, ofKey] =
+    urlFrom === keyFrom ? ['', `both of ${keyFrom}`] : [` of ${urlFrom}`, `of ${keyFrom}`];
+  return printable(`  called ${url}${ofUrl} with key ${key}, ${ofKey}`);
+}
+
+function serviceJson({ url, urlFrom, key, keyFrom }: UsedService): object {
+  return { url, url_from: urlFrom, key, key_from: keyFrom };
 }
 
 /** Runs a check. Reports an error that prevents it and sets exit code 2, 'could not check'. */

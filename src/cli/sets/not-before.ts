@@ -1,5 +1,4 @@
 /** The checkpoint that a set names to show that it was closed later. */
-import { readClientConfig } from '../../config/client-config.js';
 import { toHex } from '../../proof/bytes/encoding.js';
 import type { NotBefore } from '../../proof/set/head.js';
 import { isValidAt, readTrust } from '../../proof/verify/trust.js';
@@ -8,7 +7,7 @@ import { openSeen } from '../audit/checkpoint/seen-checkpoint.js';
 import { fetchCheckpoint, tiledSource } from '../audit/source/log-source.js';
 import type { Cli } from '../cli.js';
 import type { ClientFlags } from '../flags/client-flags.js';
-import { readWithFlags } from '../flags/setting-flags.js';
+import { findService } from '../flags/open-client.js';
 import { getTrustRoots } from '../input/trust-roots.js';
 
 type Flags = ClientFlags & { readonly trustRoots?: string; readonly verifyUrl?: string };
@@ -27,9 +26,7 @@ export async function findNotBefore(cli: Cli, flags: Flags): Promise<NotBefore> 
     const [problem] = problems;
     throw new Error(`the trust roots cannot be read: ${problem?.path || 'the document'} ${problem?.message}`);
   }
-  const { apiKey } = readWithFlags(cli.env, flags, (env) =>
-    readClientConfig(env, flags.environment ?? 'live'),
-  );
+  const { apiKey } = findService(cli.env, flags);
   const environment = environmentNumber(apiKey.startsWith('svc_test_') ? 'test' : 'live');
   const log = trust.logs.filter((one) => one.environment === environment && isValidAt(one, cli.now())).at(-1);
   if (log === undefined || log.url === '')

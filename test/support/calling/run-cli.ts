@@ -30,7 +30,7 @@ export async function runProcess(args: readonly string[], env: Record<string, st
 
 /**
  * Runs a command in this process, which is quicker; `terminal` makes standard error one of that many columns, `typed`
- * makes standard input one that this is typed at.
+ * makes standard input one that this is typed at. `piped` is standard input that is none.
  */
 export async function runHere(
   args: readonly string[],
@@ -38,12 +38,14 @@ export async function runHere(
     env = {},
     terminal,
     typed,
+    piped,
     now = () => new Date(),
-  }: { env?: Cli['env']; terminal?: number; typed?: string; now?: () => Date } = {},
+  }: { env?: Cli['env']; terminal?: number; typed?: string; piped?: string; now?: () => Date } = {},
 ): Promise<Ended> {
   const stdout = collect();
   const stderr = collect(terminal);
-  const stdin: Input = Object.assign(Readable.from(typed === undefined ? [] : [typed]), {
+  const input = typed ?? piped;
+  const stdin: Input = Object.assign(Readable.from(input === undefined ? [] : [input]), {
     isTTY: typed !== undefined,
   });
   const cli: Cli = { env, stdin, stdout, stderr, now, self: 'attest', exitCode: 0 };

@@ -4,7 +4,9 @@ import { readConfig } from '../../../config/config.js';
 import type { Ready } from '../../../server/process/addresses.js';
 import { type Cli, print } from '../../cli.js';
 import { readWithFlags } from '../../flags/setting-flags.js';
+import { shellWord } from '../../output/shell-word.js';
 import { openSteps, type Steps } from '../../output/steps.js';
+import { hasProfiles } from '../../profile/profile-file.js';
 import { addApiFlags, addProcessesFlag, readyJson, runServer, type ServerFlags } from '../../run-server.js';
 
 const HELP = `
@@ -19,7 +21,6 @@ Examples:
 /** `attest up`. */
 export function addUp(program: Command, cli: Cli): void {
   addProcessesFlag(addApiFlags(program.command('up')), 'one per two cores, at most 8')
-    .description('run the whole service on this machine')
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags) => {
       const config = readWithFlags(cli.env, flags, (env) => readConfig(env, { process: 'up' }));
@@ -53,7 +54,7 @@ function startSteps({ stderr, now }: Cli, { json }: ServerFlags): Steps {
 function readyText(
   { self, env }: Cli,
   { baseUrl, verifyUrl, opsUrl, adminUrl, dashboardUrl, projectId, newLogDomain }: Ready,
-  dataDir = env.DATA_DIR || undefined,
+  dataDir = env.DATA_DIR || (hasProfiles(env) ? '.data' : undefined),
 ): string {
   const credentials = join(dataDir ?? '.data', 'credentials.json');
   const flag = dataDir === undefined ? '' : ` --data-dir ${shellWord(dataDir)}`;
@@ -87,9 +88,4 @@ function readyText(
 function curlLine(credentials: string, url: string): string {
   const header = `sed -n 's/.*"live_key": "\\(.*\\)".*/Authorization: Bearer \\1/p' ${shellWord(credentials)}`;
   return `${header} | curl -sS -H @- ${shellWord(url)}`;
-}
-
-/** Quotes a text as one word for a POSIX shell. */
-function shellWord(text: string): string {
-  return /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
