@@ -22,7 +22,12 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   logout: 'delete a profile',
   profiles: 'list the profiles',
   me: 'show whose the API key is, what it may do and what it has used',
+  health: 'check whether the service answers; needs no API key',
   submit: 'hash files, or a folder as one set, and submit the hashes',
+  get: 'show one submission',
+  list: 'list submissions, newest first',
+  status: 'show the status of submissions, a line each',
+  batches: 'list the batches that hold submissions, or show one',
   lookup: 'list the submissions of files',
   correct: 'replace metadata that failed its schema',
   redact: 'erase the metadata of a submission; this cannot be undone',
@@ -55,7 +60,12 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['logout', async () => (await import('./commands/profiles/logout.js')).addLogout],
   ['profiles', async () => (await import('./commands/profiles/profiles.js')).addProfiles],
   ['me', async () => (await import('./commands/reads/me.js')).addMe],
+  ['health', async () => (await import('./commands/reads/health.js')).addHealth],
   ['submit', async () => (await import('./commands/submissions/submit.js')).addSubmit],
+  ['get', async () => (await import('./commands/reads/get.js')).addGet],
+  ['list', async () => (await import('./commands/reads/list.js')).addList],
+  ['status', async () => (await import('./commands/reads/status.js')).addStatus],
+  ['batches', async () => (await import('./commands/reads/batches.js')).addBatches],
   ['lookup', async () => (await import('./commands/submissions/lookup.js')).addLookup],
   ['correct', async () => (await import('./commands/submissions/correct.js')).addCorrect],
   ['redact', async () => (await import('./commands/submissions/redact.js')).addRedact],
@@ -69,7 +79,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
 ]);
 
 const EXIT_CODES = `
-Exit codes: 0 done (verify: verified), 1 failed (verify: not verified; lookup: not found; audit: log not intact),
+Exit codes: 0 done (verify: verified), 1 failed (verify: not verified; lookup, status: not found or failed; audit: log not intact),
             2 invalid arguments or settings (verify, audit: could not check), audit also: 3 split view, 4 nothing new`;
 
 /** Parses `args` and runs the command. Never throws; sets `cli.exitCode`. */

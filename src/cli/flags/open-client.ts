@@ -19,7 +19,7 @@ export function openClient(cli: Cli, flags: ClientFlags): Client {
   cli.service = { url: baseUrl, urlFrom, key: shownKey(apiKey), keyFrom };
   const { environment } = flags;
   if (environment !== undefined && !apiKey.startsWith(`svc_${environment}_`)) {
-    throw new UsageError(`the API key (of ${keyFrom}) is not a key of the ${environment} environment`);
+    throw new UsageError(`the API key of ${keyFrom} is not a key of the ${environment} environment`);
   }
   return createClient({
     baseUrl,

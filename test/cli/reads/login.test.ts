@@ -167,7 +167,7 @@ t.test(
       [[], /no profile gone \(of ATTEST_PROFILE\)/, { ATTEST_PROFILE: 'gone' }],
       [
         ['--profile', 'tests', '--environment', 'live'],
-        /the API key \(of profile tests .*\) is not a key of the live environment/,
+        /the API key of profile tests .* is not a key of the live environment/,
       ],
       [
         ['--profile', 'tests', '--data-dir', data],

@@ -29,8 +29,8 @@ export async function runProcess(args: readonly string[], env: Record<string, st
 }
 
 /**
- * Runs a command in this process, which is quicker; `terminal` makes standard error one of that many columns, `typed`
- * makes standard input one that this is typed at. `piped` is standard input that is none.
+ * Runs a command in this process, which is quicker; `terminal` makes standard output and error one of that many
+ * columns, `typed` makes standard input one that this is typed at. `piped` is standard input that is none.
  */
 export async function runHere(
   args: readonly string[],
@@ -42,7 +42,7 @@ export async function runHere(
     now = () => new Date(),
   }: { env?: Cli['env']; terminal?: number; typed?: string; piped?: string; now?: () => Date } = {},
 ): Promise<Ended> {
-  const stdout = collect();
+  const stdout = collect(terminal);
   const stderr = collect(terminal);
   const input = typed ?? piped;
   const stdin: Input = Object.assign(Readable.from(input === undefined ? [] : [input]), {
