@@ -5,6 +5,7 @@ import type { Env } from '../../config/settings.js';
 import { fromUtf8 } from '../../proof/bytes/encoding.js';
 import { FormatError } from '../../proof/bytes/format-error.js';
 import { parseJsonText } from '../../proof/verify/read/json-text.js';
+import { readTrust, type Trust } from '../../proof/verify/trust.js';
 import { fetchPublished } from '../audit/source/fetch-published.js';
 import { UsageError } from '../cli.js';
 import { flagOrSettingName, readWithFlags, type SettingFlags } from '../flags/setting-flags.js';
@@ -70,4 +71,12 @@ function parseDocument(bytes: Uint8Array, from: string): Pick<TrustRoots, 'docum
     if (!(error instanceof FormatError)) throw error;
     throw new Error(`trust roots in ${from} are not valid JSON: the text ${error.message}`);
   }
+}
+
+/** The trust of the document trust_roots.json. Throws UsageError with its first problem if it cannot be used. */
+export function readTrusted(document: unknown): Trust {
+  const { trust, problems } = readTrust(document);
+  if (trust !== undefined) return trust;
+  const [first] = problems;
+  throw new UsageError(`the trust roots cannot be read: ${first?.path || 'the document'} ${first?.message}`);
 }

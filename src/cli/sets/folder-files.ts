@@ -96,7 +96,7 @@ export async function* readFolder(
 }
 
 /** The path of a file in a folder, as a set has it; undefined if it is elsewhere. The file need not exist. */
-function findInside(folder: string, path: string): string | undefined {
+export function findInside(folder: string, path: string): string | undefined {
   try {
     const real = join(realpathSync(dirname(path)), basename(path));
     const inside = relative(realpathSync(folder), real);

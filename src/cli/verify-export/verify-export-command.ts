@@ -1,7 +1,6 @@
 /** `attest verify --export`: reads trust roots, verifies a file or a directory with a progress bar, and prints. */
 import { stat } from 'node:fs/promises';
 import type { WitnessDemands } from '../../proof/verify/steps/policy-step.js';
-import { readTrust } from '../../proof/verify/trust.js';
 import type { EnvironmentName } from '../../protocol/environment.js';
 import { printable } from '../../protocol/printable.js';
 import { type Cli, print, UsageError } from '../cli.js';
@@ -9,7 +8,7 @@ import { openEvmRpcs } from '../flags/evm-flags.js';
 import type { SettingFlags } from '../flags/setting-flags.js';
 import { type BitcoinFlags, readBitcoinHeaders } from '../input/bitcoin-headers.js';
 import { errnoReason } from '../input/input-file.js';
-import { getTrustRoots } from '../input/trust-roots.js';
+import { getTrustRoots, readTrusted } from '../input/trust-roots.js';
 import { EXIT_CODES } from '../output/exit-codes.js';
 import { openProgress } from '../output/progress.js';
 import { exportJson, formatExport } from './export-text.js';
@@ -33,13 +32,7 @@ export async function verifyExport(cli: Cli, path: string, flags: Flags): Promis
     throw new UsageError(`${path} cannot be read: ${errnoReason(error)}`);
   });
   const trustRoots = await getTrustRoots(cli.env, flags);
-  const { trust, problems } = readTrust(trustRoots.document);
-  if (trust === undefined) {
-    const [first] = problems;
-    throw new UsageError(
-      `the trust roots cannot be read: ${first?.path || 'the document'} ${first?.message}`,
-    );
-  }
+  const trust = readTrusted(trustRoots.document);
   const { environment = 'live', project, minWitnesses, requireWitnesses } = flags;
   const now = cli.now();
   const bitcoinHeaders = await readBitcoinHeaders(flags);

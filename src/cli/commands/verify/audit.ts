@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { publicUrl } from '../../../config/setting-types.js';
-import { readTrust, type Trust } from '../../../proof/verify/trust.js';
+import type { Trust } from '../../../proof/verify/trust.js';
 import { type AuditFlags, addWatchFlags, parseFlag, readWatchFlags } from '../../audit/audit-flags.js';
 import { listBatchNotes, readBundleNotes } from '../../audit/checkpoint/audit-checkpoints.js';
 import { runAudit } from '../../audit/run-audit.js';
@@ -10,7 +10,7 @@ import type { WatchedLog } from '../../audit/watched-log.js';
 import { type Cli, UsageError } from '../../cli.js';
 import { addClientFlags } from '../../flags/client-flags.js';
 import { openClient } from '../../flags/open-client.js';
-import { getTrustRoots } from '../../input/trust-roots.js';
+import { getTrustRoots, readTrusted } from '../../input/trust-roots.js';
 import { runCheck } from '../../output/report-error.js';
 
 const HELP = `
@@ -95,12 +95,4 @@ function createReader(
     before = now;
     return logs;
   };
-}
-
-function readTrusted(document: unknown): Trust {
-  const { trust, problems } = readTrust(document);
-  if (trust !== undefined) return trust;
-  throw new UsageError(
-    `the trust roots cannot be read: ${problems[0]?.path || 'the document'} ${problems[0]?.message}`,
-  );
 }

@@ -19,8 +19,10 @@ import { EXIT_CODES } from '../../output/exit-codes.js';
 import { formatVerification, verificationJson } from '../../output/verification-text.js';
 import { type FolderFlags, readFolder } from '../../sets/folder-files.js';
 import { openSet } from '../../sets/set-file.js';
+import { setCases, verificationCase } from '../../verify-folder/junit-cases.js';
+import { type JUnitCase, writeJUnit } from '../../verify-folder/junit-report.js';
 
-type Flags = FolderFlags & { set: string; bundle: string; extraOk?: boolean; json?: boolean };
+type Flags = FolderFlags & { set: string; bundle: string; extraOk?: boolean; junit?: string; json?: boolean };
 
 /** How many paths are printed of each kind; --json has all. */
 const MAX_PRINTED = 20;
@@ -38,10 +40,15 @@ export async function verifyFolder(
     origin,
   }: { flags: Flags; verify: (set: SetAsked['set']) => Promise<Verification>; origin: string },
 ): Promise<void> {
+  const startedAt = cli.now();
   const compared = await compare(cli, folder, flags);
   const asked = await verify(compared?.summary ?? (await openSet(flags.set)));
   const verification = compared === undefined ? asked : judgeFolder(asked, compared, flags);
   cli.exitCode = EXIT_CODES[verification.verdict];
+  if (flags.junit !== undefined) {
+    const cases = [verificationCase(flags.bundle, asked), ...(compared?.cases ?? [])];
+    await writeJUnit(flags.junit, { cases, startedAt, endedAt: cli.now() });
+  }
   if (flags.json) {
     const json = verificationJson(verification, origin);
     print(cli, JSON.stringify({ ...json, files: compared && { ...compared.counts, paths: compared.paths } }));
@@ -51,17 +58,24 @@ export async function verifyFolder(
   for (const line of formatVerification(verification, origin)) print(cli, printable(line));
 }
 
-type Compared = FolderTally & { readonly summary: SetSummary };
+/** `cases`: of all paths, for --junit alone. */
+type Compared = FolderTally & { readonly summary: SetSummary; readonly cases: readonly JUnitCase[] };
 
 /** Compares in one pass over both; undefined if the set cannot be read, which verification says better. */
 async function compare(cli: Cli, folder: string, flags: Flags): Promise<Compared | undefined> {
   const tally = startTally();
   const maxKept = flags.json ? Number.POSITIVE_INFINITY : MAX_PRINTED;
-  const files = readFolder(cli, folder, { flags, outputs: [flags.set, flags.bundle] });
+  const { set, bundle, junit, extraOk = false } = flags;
+  const cases: JUnitCase[] = [];
+  const outputs = [set, bundle, ...(junit === undefined ? [] : [junit])];
+  const files = readFolder(cli, folder, { flags, outputs });
   try {
-    const { items, finish } = readSet(await openSet(flags.set));
-    for await (const finding of compareFiles(items, files)) addFinding(tally, finding, maxKept);
-    return { ...tally, summary: await finish() };
+    const { items, finish } = readSet(await openSet(set));
+    for await (const finding of compareFiles(items, files)) {
+      addFinding(tally, finding, maxKept);
+      if (junit !== undefined) cases.push(...setCases(finding, extraOk));
+    }
+    return { ...tally, cases, summary: await finish() };
   } catch (error) {
     if (error instanceof SetError) return undefined;
     throw error;

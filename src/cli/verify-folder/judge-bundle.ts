@@ -1,0 +1,95 @@
+/** What one bundle of many proves, without the file that it is about. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { type ReadBundle, readBundle } from '../../proof/verify/read/read-bundle.js';
+import type { Step } from '../../proof/verify/report.js';
+import { SHA256 } from '../../proof/verify/steps/statement-step.js';
+import {
+  createBundleVerifier,
+  type TrustOptions,
+  type Verdict,
+  type Verification,
+} from '../../proof/verify/verify.js';
+import { type BundleFile, readBundleBytes } from './find-bundles.js';
+
+/** The trust to verify many bundles against, and the project that must have attested all of them. */
+export type BundleOptions = TrustOptions & { readonly project?: string | undefined };
+
+/** A bundle that was verified, or not; paths have `/`. */
+export type JudgedBundle = {
+  /** Its path in the folder of bundles. */
+  readonly bundle: string;
+  readonly verdict: Verdict;
+  /** SHA-256 of its file in lower-case hex: proven if the verdict is `verified`, else what the bundle claims. */
+  readonly sha256?: string | undefined;
+  /** The paths that its file may have: that in its member proof, and that in the bundle's name. The first is for people. */
+  readonly names: readonly string[];
+  /** Why it is not verified; empty if it is. */
+  readonly reason: string;
+  /** The steps, if it is not verified and could be read. */
+  readonly steps?: readonly Step[];
+};
+
+/** Facts that verified bundles prove. */
+export type ProvenFacts = { readonly project: string; readonly existedBy: Date | undefined };
+
+/** A judged bundle and what it proves. `isOther`: the file is none of our documents, and perhaps an artifact itself. */
+type Judgement = {
+  readonly judged: JudgedBundle;
+  readonly proven?: ProvenFacts;
+  readonly isOther: boolean;
+};
+
+/** What bundles of every version have in them. */
+const MEDIA_TYPE = 'application/vnd.attestation-service.bundle.';
+
+/** Creates the judge of the bundles in a folder. It reads one bundle at a time, and never throws. */
+export function createBundleJudge(
+  folder: string,
+  { project, ...options }: BundleOptions,
+): (file: BundleFile) => Promise<Judgement> {
+  const verify = createBundleVerifier(options);
+  return async ({ path, problem }) => {
+    const names = [path.replace(/(?:\.bundle)?\.json$/, '')];
+    const unread = (reason: string, isOther: boolean): Judgement => ({
+      judged: { bundle: path, verdict: 'could_not_check', names, reason: `the bundle ${reason}` },
+      isOther,
+    });
+    const isNamed = () => path.endsWith('.bundle.json') && existsSync(join(folder, names[0] ?? ''));
+    if (problem !== undefined) return unread(problem, false);
+    const file = readBundleBytes(join(folder, path));
+    if ('problem' in file) return unread(file.problem, !isNamed());
+    try {
+      const read = readBundle(file.bytes);
+      const asked = { artifactSha256: claimedDigest(read), project };
+      const verification = await verify(read, asked);
+      const isOther =
+        read.parsed === undefined && !isNamed() && !Buffer.from(file.bytes).includes(MEDIA_TYPE);
+      return { ...judge(verification, asked.artifactSha256, path, names), isOther };
+    } catch {
+      return unread('could not be verified: the verification itself failed', !isNamed());
+    }
+  };
+}
+
+/** The digest that the bundle is asked about: of the entry in its member proof, or what it says was attested. */
+function claimedDigest({ parsed }: ReadBundle): string | undefined {
+  if (parsed === undefined || parsed.setProof === undefined) return parsed?.submission.artifactSha256;
+  const { entry } = (parsed.setProof ?? {}) as { entry?: { sha256?: unknown } | null };
+  const digest = entry?.sha256;
+  return typeof digest === 'string' && SHA256.test(digest) ? digest : undefined;
+}
+
+function judge(
+  { verdict, steps, statement, set, existedBy, summary }: Verification,
+  sha256: string | undefined,
+  bundle: string,
+  names: readonly string[],
+): Omit<Judgement, 'isOther'> {
+  const member = set?.member?.entry;
+  const recorded = { bundle, verdict, sha256, names: member ? [member.path, ...names] : names };
+  if (verdict !== 'verified' || statement === undefined) {
+    return { judged: { ...recorded, reason: summary, steps } };
+  }
+  return { judged: { ...recorded, reason: '' }, proven: { project: statement.project, existedBy } };
+}
