@@ -6,7 +6,7 @@ import { MAX_BUNDLE_CHARACTERS } from '../../proof/verify/read/read-bundle.js';
 import { UsageError } from '../cli.js';
 import { errnoReason } from '../input/input-file.js';
 
-/** A file that may be a bundle, or why a folder cannot be read. `path` is below the folder, with `/`. */
+/** A file that may be a bundle, or a folder and why it cannot be read. `path` is below the folder, with `/`. */
 export type BundleFile = { readonly path: string; readonly problem?: string };
 
 const MIB = 1024 * 1024;
@@ -37,7 +37,7 @@ function readFolder(folder: string, path: string, found: BundleFile[]): Dirent[]
   } catch (error) {
     const problem = `cannot be read: ${errnoReason(error as Error)}`;
     if (path === '') throw new UsageError(`${folder} ${problem}`);
-    found.push({ path, problem: `is a folder that ${problem}` });
+    found.push({ path, problem });
     return [];
   }
 }

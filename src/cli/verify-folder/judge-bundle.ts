@@ -52,13 +52,13 @@ export function createBundleJudge(
   return async ({ path, problem }) => {
     const names = [path.replace(/(?:\.bundle)?\.json$/, '')];
     const unread = (reason: string, isOther: boolean): Judgement => ({
-      judged: { bundle: path, verdict: 'could_not_check', names, reason: `the bundle ${reason}` },
+      judged: { bundle: path, verdict: 'could_not_check', names, reason },
       isOther,
     });
     const isNamed = () => path.endsWith('.bundle.json') && existsSync(join(folder, names[0] ?? ''));
-    if (problem !== undefined) return unread(problem, false);
+    if (problem !== undefined) return unread(`the folder ${problem}`, false);
     const file = readBundleBytes(join(folder, path));
-    if ('problem' in file) return unread(file.problem, !isNamed());
+    if ('problem' in file) return unread(`the bundle ${file.problem}`, !isNamed());
     try {
       const read = readBundle(file.bytes);
       const asked = { artifactSha256: claimedDigest(read), project };
@@ -67,7 +67,7 @@ export function createBundleJudge(
         read.parsed === undefined && !isNamed() && !Buffer.from(file.bytes).includes(MEDIA_TYPE);
       return { ...judge(verification, asked.artifactSha256, path, names), isOther };
     } catch {
-      return unread('could not be verified: the verification itself failed', !isNamed());
+      return unread('the verification itself failed', !isNamed());
     }
   };
 }
@@ -81,7 +81,7 @@ function claimedDigest({ parsed }: ReadBundle): string | undefined {
 }
 
 function judge(
-  { verdict, steps, statement, set, existedBy, summary }: Verification,
+  { verdict, steps, statement, set, existedBy }: Verification,
   sha256: string | undefined,
   bundle: string,
   names: readonly string[],
@@ -89,7 +89,9 @@ function judge(
   const member = set?.member?.entry;
   const recorded = { bundle, verdict, sha256, names: member ? [member.path, ...names] : names };
   if (verdict !== 'verified' || statement === undefined) {
-    return { judged: { ...recorded, reason: summary, steps } };
+    const status = verdict === 'not_verified' ? 'failed' : 'not_checked';
+    const reason = steps.find((step) => step.status === status)?.message ?? '';
+    return { judged: { ...recorded, reason, steps } };
   }
   return { judged: { ...recorded, reason: '' }, proven: { project: statement.project, existedBy } };
 }

@@ -27,8 +27,7 @@ export async function bundlesOf(
 }
 
 /** Makes the files in the folder `art`, and the bundle of each as `proofs/<path>.bundle.json`. */
-export async function attestFiles(t: Test, paths: readonly string[]) {
-  const dir = t.testdir();
+export async function attestFiles(t: Test, paths: readonly string[], dir: string = t.testdir()) {
   const at = (name: string) => join(dir, name);
   mkdirSync(at('art'));
   makeFolder(t, paths, at('art'));
