@@ -81,6 +81,7 @@ export const PROGRAMS = {
     env: { LD_PRELOAD: 'libnss_wrapper.so' },
     folders: ['/usr/sbin'],
   },
+  xmllint: { commands: { xmllint: 'usr/bin/xmllint' }, packages: ['libxml2-utils'] },
 } satisfies Record<string, Program>;
 
 export type ProgramName = keyof typeof PROGRAMS;
