@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from 'preact/hooks';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { toHex, utf8 } from '../../../proof/bytes/encoding.js';
 import { FormatError } from '../../../proof/bytes/format-error.js';
 import { sha256 } from '../../../proof/bytes/primitives.js';
@@ -37,11 +37,15 @@ const MAX_BYTES = 4 * 1024 * 1024;
 /** The trust roots: those inside the page or else the server's, until the reader gives others. */
 export function useTrustRoots(): TrustRootsState {
   const [roots, setRoots] = useState<Loadable<Roots>>({ state: 'loading', name: 'trust roots' });
+  const latest = useRef<unknown>(undefined);
   const load = useCallback((read: () => Promise<Roots>) => {
-    setRoots({ state: 'loading', name: 'trust roots' });
+    latest.current = read;
+    // Those of a slow server do not take the place of a copy that was given meanwhile.
+    const set = (next: Loadable<Roots>) => latest.current === read && setRoots(next);
+    set({ state: 'loading', name: 'trust roots' });
     read().then(
-      (value) => setRoots({ state: 'ready', value }),
-      (error) => setRoots(problemState(error, 'The trust roots cannot be read.')),
+      (value) => set({ state: 'ready', value }),
+      (error) => set(problemState(error, 'The trust roots cannot be read.')),
     );
   }, []);
   const reset = useCallback(() => load(readDefault), [load]);
