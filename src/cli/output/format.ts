@@ -43,7 +43,7 @@ export function addOutputFlags(command: Command): Command {
 }
 
 /** The format that the flags ask for. Throws UsageError if they contradict each other. */
-export function outputFormat({ output, json }: OutputFlags): Format {
+function outputFormat({ output, json }: OutputFlags): Format {
   if (json && output !== undefined && output !== 'json')
     throw new UsageError(`--json and --output ${output} are mutually exclusive`);
   return output ?? (json ? 'json' : 'table');

@@ -6,7 +6,7 @@ import { UsageError } from '../cli.js';
 import { findProfilesPath, type RawProfiles, readProfiles } from './profile-file.js';
 
 /** The profile without a name of its own. */
-export const DEFAULT_PROFILE = 'default';
+const DEFAULT_PROFILE = 'default';
 
 /** A profile as it is in the file. */
 export type Profile = { readonly baseUrl: string; readonly apiKey: string };

@@ -100,7 +100,10 @@ t.test('keys in the data directory of `attest up` are used at its own address on
   const elsewhere = await submit('--url', 'http://127.0.0.1:9');
   t.match(elsewhere, { code: 2, stderr: /ATTEST_API_KEY is not set/ });
   const wrong = await submit('--environment', 'live', '--api-key', KEYS.test);
-  t.match(wrong, { code: 2, stderr: 'error: the API key of --api-key is not a key of the live environment\n' });
+  t.match(wrong, {
+    code: 2,
+    stderr: 'error: the API key of --api-key is not a key of the live environment\n',
+  });
   const mistyped = await submit('--api-key', `${KEYS.test.slice(0, -1)}!`);
   t.match(mistyped, { code: 2, stderr: /--api-key is wrong \(it is cut off or mistyped\)/ });
   t.notMatch(mistyped.stderr, KEYS.test.slice(9, 30));
