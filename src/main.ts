@@ -8,7 +8,7 @@ import { processEnv } from './config/process-env.js';
 const EXIT_BROKEN_PIPE = 141;
 /** Exit code when stdout cannot be written; must differ from 1, `verify`'s 'not verified'. */
 const EXIT_OUTPUT_ERROR = 2;
-const EXIT_CHECK_INTERVAL_MS = 1_000;
+const EXIT_CHECK_INTERVAL_MS = 100;
 
 // `attest ... | head` ends quietly, but not with 0: not everything was written.
 for (const stream of [process.stdout, process.stderr]) {

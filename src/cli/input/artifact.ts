@@ -5,7 +5,7 @@ import { openProgress } from '../output/progress.js';
 import { inputFileSize } from './input-file.js';
 
 /** Parses `sha256:` and 64 hex digits, in lower case. Returns undefined for a file. Throws UsageError. */
-function parseDigestArgument(file: string): string | undefined {
+export function parseDigestArgument(file: string): string | undefined {
   if (!file.startsWith('sha256:')) return undefined;
   const digest = file.slice('sha256:'.length);
   if (!/^[0-9a-fA-F]{64}$/.test(digest)) throw new UsageError('sha256: is not followed by 64 hex digits');

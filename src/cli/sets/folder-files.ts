@@ -37,21 +37,14 @@ export function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
-/**
- * Lists these files, each folder among them as the files in it that the flags choose. Throws as listFiles does.
- */
-export async function listFolder(given: readonly string[], flags: FolderFlags): Promise<string[]> {
-  const files: string[] = [];
-  for (const path of given) {
-    if (!isFolder(path)) {
-      files.push(path);
-      continue;
-    }
-    const { followSymlinks } = flags;
-    const listed = await listFiles(path, { filter: await selectFiles(path, flags), followSymlinks });
-    for (const inner of listed) files.push(join(path, inner));
-  }
-  return files;
+/** Lists the files of a folder that the flags choose, by their paths in it. Throws as listFiles does. */
+export async function listFolderFiles(
+  folder: string,
+  flags: FolderFlags,
+  signal?: AbortSignal,
+): Promise<string[]> {
+  const filter = await selectFiles(folder, flags);
+  return await listFiles(folder, { filter, followSymlinks: flags.followSymlinks, signal });
 }
 
 /**

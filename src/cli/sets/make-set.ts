@@ -4,6 +4,7 @@ import type { PresentFile } from '../../proof/set/compare-files.js';
 import { createSet } from '../../proof/set/create-set.js';
 import type { NotBefore, SetHead } from '../../proof/set/head.js';
 import { UsageError } from '../cli.js';
+import type { EarlierSet } from './earlier-set.js';
 import { writeWhole } from './set-file.js';
 
 /** A set that was written. `headSha256`, in hex, is to be attested; `bytes` are those of all files. */
@@ -22,14 +23,22 @@ function* makeSalts(): Generator<string, never> {
   }
 }
 
+/** What a set has beside its files. */
+type SetOptions = {
+  readonly notBefore: NotBefore | undefined;
+  /** The set of these files that was written before, whose salts are taken again. */
+  readonly earlier?: EarlierSet | undefined;
+};
+
 /**
- * Writes the set of files, which come in the order of their paths, to a new file at `path`. Throws UsageError if there are no
- * files or it cannot be written, and what reading the files throws; then there is no file.
+ * Writes the set of files, which come in the order of their paths, to a file at `path`. Throws UsageError if there are no
+ * files, it cannot be written, or it would be another set than the earlier one; and what reading the files throws. Then what
+ * was at `path` is unchanged.
  */
 export async function writeSet(
   path: string,
   files: AsyncIterable<PresentFile>,
-  notBefore: NotBefore | undefined,
+  { notBefore, earlier }: SetOptions,
 ): Promise<WrittenSet> {
   let written: WrittenSet | undefined;
   const text = async function* () {
@@ -38,16 +47,22 @@ export async function writeSet(
     let total = 0;
     let isEmpty = true;
     for await (const { path, bytes, sha256 } of files) {
-      yield set.add({ path, bytes, sha256, salt: salts.next().value });
+      const salt = (await earlier?.takeSalt(path)) ?? salts.next().value;
+      yield set.add({ path, bytes, sha256, salt });
       total += bytes;
       isEmpty = false;
     }
     if (isEmpty) throw new UsageError('the folder has no files to attest');
     const { text, head, headSha256 } = set.end(notBefore);
+    if (earlier !== undefined && earlier.headSha256 !== headSha256) throw new UsageError(changed(path));
     written = { head, headSha256, bytes: total };
     yield text;
   };
   await writeWhole(path, text());
   if (written === undefined) throw new Error('the set was not written to its end');
   return written;
+}
+
+function changed(path: string): string {
+  return `${path} is another set: the folder or the flags have changed. Give another name, or --force to overwrite it`;
 }

@@ -23,7 +23,7 @@ export async function callUntil<T>(
 }
 
 /** A signal that aborts half a second after `stop`, until `end`. */
-function startGrace(stop: AbortSignal): { readonly signal: AbortSignal; end(): void } {
+export function startGrace(stop: AbortSignal): { readonly signal: AbortSignal; end(): void } {
   const ending = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const begin = () => {

@@ -1,4 +1,5 @@
 /** One submission: created, waited for and printed, with its bundle as a file. */
+import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import type { JsonObject } from '@bufbuild/protobuf';
 import {
@@ -13,6 +14,7 @@ import { printable } from '../../protocol/printable.js';
 import { compileWriter } from '../../server/json/codec.js';
 import { type Cli, print, printError, UsageError } from '../cli.js';
 import { errorText } from '../output/report-error.js';
+import { readBundleId } from './bundle-folder.js';
 import { callUntil } from './grace.js';
 
 /** What is submitted, and what is done with it. */
@@ -30,6 +32,8 @@ type OneSubmission = {
   readonly timeoutMs: number;
   /** The file to write the bundle to, once the submission is witnessed. */
   readonly bundle?: string | undefined;
+  /** Whether a file may be there, if it is the bundle of this submission; by default any file is overwritten. */
+  readonly isContinued?: boolean | undefined;
   /** Further members of the line of JSON, before `submission`. */
   readonly json?: object | undefined;
   /** Of an interruption: a call under way gets half a second more, a wait ends at once. */
@@ -63,7 +67,7 @@ export async function submitOne(
   printOne(cli, landed, one, flags);
   const { bundle } = one;
   if (bundle !== undefined && !signal.aborted && cli.exitCode === 0) {
-    await writeBundle(cli, client, { id: landed.id, bundle, signal });
+    await writeBundle(cli, one, { id: landed.id, bundle });
   }
   return landed;
 }
@@ -87,9 +91,12 @@ async function waitFor(
 
 async function writeBundle(
   cli: Cli,
-  { attestations }: Client,
-  { id, bundle, signal }: { id: string; bundle: string; signal: AbortSignal },
+  { client: { attestations }, isContinued, signal }: OneSubmission,
+  { id, bundle }: { id: string; bundle: string },
 ): Promise<void> {
+  if (isContinued && existsSync(bundle) && (await readBundleId(bundle)) !== id) {
+    throw new UsageError(`${bundle} exists and is not the bundle of ${id}: --force overwrites it`);
+  }
   const found = await callUntil(signal, (signal) =>
     attestations.downloadBundle({ id, format: 'bundle.json' }, { signal }),
   );

@@ -194,7 +194,7 @@ t.test('the set is there before the submission, and stays if that fails', async 
   const rejected = ['submit', art, '--set', at('s.json'), '--schema', 'purl', '--metadata', '{"purl": 1}'];
   t.match(await runHere(rejected, { env }), {
     code: 1,
-    stderr: /s\.json is kept: .*\nerror: .*invalid_metadata/,
+    stderr: /s\.json is kept; to continue: .*--resume run-\w+\nerror: .*invalid_metadata/,
   });
   t.ok(existsSync(at('s.json')));
   t.match(await runHere([...rejected, '--lenient', '--force', '--quiet'], { env }), {

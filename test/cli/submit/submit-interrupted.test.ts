@@ -69,25 +69,29 @@ t.test('between two calls the submissions of the first are printed', async (t) =
   child.kill('SIGINT');
   const { code, stdout, stderr } = await ended;
   t.equal(stdout, `sub_0  queued  ${paths[0]}\n`);
-  t.match(stderr, /\ninterrupted: 1 of 3 files were submitted\n$/);
+  t.match(stderr, /\ninterrupted: 1 of 3 files were submitted\nto continue: .* submit … --resume run-\w+\n$/);
   t.notMatch(stderr, /^error/m);
   t.equal(code, 130);
   t.equal(service.requests.length, 1);
 });
 
-t.test('the call under way is finished first, unless the signal is repeated', async (t) => {
+t.test('the call under way has half a second more, unless the signal is repeated', async (t) => {
   const { paths } = files(t);
-  for (const isRepeated of [false, true]) {
+  for (const kind of ['answered', 'held', 'repeated'] as const) {
     const service = await serveHeld(t, created);
     const { child, ended, says } = submit(t, paths, service.env);
     await until('it calls', () => service.held.length === 1);
+    const since = performance.now();
     child.kill('SIGINT');
-    await says(/stopping after the call under way/);
-    if (isRepeated) child.kill('SIGINT');
-    else service.held[0]?.();
+    await says(/stopping; repeat to exit at once/);
+    if (kind === 'repeated') child.kill('SIGINT');
+    if (kind === 'answered') service.held[0]?.();
     const { code, stdout } = await ended;
+    const ms = performance.now() - since;
+    service.held[0]?.();
     t.equal(code, 130);
-    t.same(stdout.match(/^sub_\d/gm) ?? [], isRepeated ? [] : ['sub_0', 'sub_1', 'sub_2']);
+    t.same(stdout.match(/^sub_\d/gm) ?? [], kind === 'answered' ? ['sub_0', 'sub_1', 'sub_2'] : [], kind);
+    t.ok(ms < 5_000, `${kind}: ${ms} ms`);
   }
 });
 
@@ -101,6 +105,6 @@ t.test('a wait for witnesses is given up, with the submissions printed as they a
   child.kill('SIGTERM');
   const { code, stdout, stderr } = await ended;
   t.same(stdout.match(/^sub_\d {2}queued/gm), ['sub_0  queued', 'sub_1  queued', 'sub_2  queued']);
-  t.match(stderr, /interrupted: 3 of 3 files were submitted\n$/);
+  t.match(stderr, /interrupted: 3 of 3 files were submitted\nto continue: .*\n$/);
   t.equal(code, 143);
 });

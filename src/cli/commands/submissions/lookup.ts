@@ -16,6 +16,7 @@ import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/clien
 import { parseCount } from '../../flags/flag-values.js';
 import { openClient } from '../../flags/open-client.js';
 import { artifactSha256 } from '../../input/artifact.js';
+import { standardInput } from '../../input/standard-input.js';
 import { formatTable } from '../../output/table.js';
 
 const STDIN = '-';
@@ -56,15 +57,9 @@ async function lookUp(cli: Cli, files: readonly string[], flags: Flags): Promise
   if (files.filter((file) => file === STDIN).length > 1) throw new UsageError('- can be given only once');
   const client = openClient(cli, flags);
   for (const file of files) {
-    const sha256 = await (file === STDIN ? hashArtifact(piecesOf(cli.stdin)) : artifactSha256(cli, file));
+    const sha256 = await (file === STDIN ? hashArtifact(standardInput(cli)) : artifactSha256(cli, file));
     show(cli, { file, sha256, ...(await find(client, sha256, flags, limit)) }, flags);
   }
-}
-
-/** At least one piece: an input without any is an empty file. */
-async function* piecesOf(input: Cli['stdin']): AsyncGenerator<Uint8Array> {
-  yield new Uint8Array();
-  for await (const piece of input) yield typeof piece === 'string' ? Buffer.from(piece) : piece;
 }
 
 type Found = { submissions: Submission[]; hasMore: boolean };

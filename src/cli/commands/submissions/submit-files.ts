@@ -1,68 +1,151 @@
-/** Hashes files and submits them, many in a call. */
-import type { Submission } from '../../../../gen/attestation/v1/attestations_pb.js';
+/** Hashes files and submits them, many in a call; waits for them and writes their bundles. */
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { Submission, ValidationMode } from '../../../../gen/attestation/v1/attestations_pb.js';
 import type { Client, SubmitManyItem } from '../../../client/client.js';
-import { hashArtifact } from '../../../client/hash.js';
+import { mapConcurrent } from '../../audit/source/map-concurrent.js';
+import type { Cli } from '../../cli.js';
+import { onInterruption } from '../../input/interruption.js';
+import { type Build, submissionKey } from '../../submit/build.js';
+import { openBundleFolder } from '../../submit/bundle-folder.js';
+import { finishSubmissions } from '../../submit/finish.js';
+import { startGrace } from '../../submit/grace.js';
+import { type HashedInput, hashInput } from '../../submit/hash-input.js';
+import type { Input } from '../../submit/inputs.js';
+import { defaultMetadata } from '../../submit/recorded-name.js';
+import { openStages } from '../../submit/stages.js';
+import { affectsOneFile, openReport } from './submit-report.js';
 
-/** The submission of a file, or why there is none. */
-export type FileResult = { file: string } & ({ submission: Submission } | { error: unknown });
-
-/** A file's hash, or why it cannot be read. */
-type HashedFile = { file: string } & ({ sha256: string } | { error: unknown });
-
-/** What a call submits of a file. */
-export type MakeItem = (file: { file: string; sha256: string }) => SubmitManyItem;
-
-/** `failed` ends the hashing of further files; `stop` also makes no further call, and leaves out what has no result. */
-type SubmitOptions = {
-  makeItem: MakeItem;
-  failed: AbortSignal;
-  stop: AbortSignal;
-  onResults: (count: number) => void;
+/** Flags of what is done with many files. */
+export type FilesFlags = {
+  readonly bundles?: string;
+  readonly force?: boolean;
+  readonly wait?: boolean;
+  readonly quiet?: boolean;
+  readonly json?: boolean;
 };
 
-/** Hashes a file. `onBytes` is called with the size of each chunk that is read. */
-export async function hashFile(
-  file: string,
-  options: { onBytes: (bytes: number) => void; signal: AbortSignal },
-): Promise<HashedFile> {
+type Submitting = {
+  readonly client: Client;
+  readonly build: Build;
+  /** Of every file; its package URL by default. */
+  readonly metadata: JsonObject | undefined;
+  readonly validation: ValidationMode;
+  readonly concurrency: number;
+  readonly timeoutMs: number;
+  readonly flags: FilesFlags;
+};
+
+/** An input's submission, or why there is none. */
+type Submitted = { readonly input: Input } & ({ submission: Submission } | { error: unknown });
+
+/**
+ * Submits the inputs and prints a result of each, in their order. Ends within a second of SIGINT or SIGTERM, with what is
+ * recorded printed. Throws UsageError before anything is submitted if a bundle is in the way.
+ */
+export async function submitFiles(cli: Cli, inputs: readonly Input[], options: Submitting): Promise<void> {
+  const { flags, concurrency, build } = options;
+  const names = inputs.map(({ name }) => name);
+  const kinds = { force: flags.force ?? false, isContinued: build.isGiven };
+  const folder = flags.bundles === undefined ? undefined : openBundleFolder(flags.bundles, names, kinds);
+  const bytes = inputs.reduce((sum, input) => sum + input.bytes, 0);
+  const wait = flags.wait ?? false;
+  const stages = openStages(cli, { files: inputs.length, bytes, wait, bundles: folder !== undefined });
+  const report = openReport(cli, flags);
+  const failed = new AbortController();
+  const interruption = onInterruption(cli, 'stopping; repeat to exit at once');
+  const { signal: stop } = interruption;
+  const grace = startGrace(stop);
+  let kept = 0;
+  const finish = finishSubmissions({
+    ...options,
+    wait,
+    folder,
+    isWhole: flags.json ?? false,
+    stop,
+    now: () => cli.now().getTime(),
+    onPoll: stages.tick,
+    onWitnessed: stages.onWitnessed,
+    onWritten: (isKept) => {
+      if (isKept) kept++;
+      stages.onWritten();
+    },
+  });
+  const hashing = { onBytes: stages.onBytes, signal: AbortSignal.any([failed.signal, stop]) };
+  const hashed = mapConcurrent(inputs, concurrency, async (input) => {
+    const result = await hashInput(cli, input, hashing);
+    stages.onHashed();
+    return result;
+  });
+  // Results are printed in the order of the inputs, while others are submitted and waited for.
+  let printed = Promise.resolve();
   try {
-    return { file, sha256: await hashArtifact(file, options) };
-  } catch (error) {
-    return { file, error };
+    const signals = { failed: failed.signal, stop, signal: grace.signal, onResults: stages.onSubmitted };
+    for await (const one of submitHashed(hashed, options, signals)) {
+      if ('error' in one && !affectsOneFile(one.error)) failed.abort();
+      const { input } = one;
+      const finished = 'error' in one ? one : finish(input, one.submission);
+      printed = printed.then(async () => {
+        const result = await finished;
+        stages.clear();
+        if (!report.add({ ...result, file: input.label })) failed.abort();
+      });
+    }
+    await printed;
+  } finally {
+    stages.clear();
+    grace.end();
+    interruption.end();
   }
+  report.end({ interruptedOf: stop.aborted ? inputs.length : undefined, build, kept, ...flags });
 }
 
 /** A file that waits for its result; `item` is its place among those that are submitted. */
-type Waiting = HashedFile & { item: number };
+type Waiting = HashedInput & { item: number };
+
+/** `failed` ends the hashing of further files; `stop` also makes no further call, and leaves out what has no result. */
+type Signals = {
+  readonly failed: AbortSignal;
+  readonly stop: AbortSignal;
+  /** After a stop, breaks off the call under way. */
+  readonly signal: AbortSignal;
+  readonly onResults: (count: number) => void;
+};
 
 /** Submits files and yields the results in their order. */
-export async function* submitHashed(
-  { attestations }: Client,
-  hashed: AsyncIterable<HashedFile>,
-  { makeItem, failed, stop, onResults }: SubmitOptions,
-): AsyncGenerator<FileResult> {
+async function* submitHashed(
+  hashed: AsyncIterable<HashedInput>,
+  { client, build, metadata, validation }: Submitting,
+  { failed, stop, signal, onResults }: Signals,
+): AsyncGenerator<Submitted> {
   const waiting: Waiting[] = [];
   let count = 0;
-  const items = async function* () {
-    for await (const file of hashed) {
+  const items = async function* (): AsyncGenerator<SubmitManyItem> {
+    for await (const one of hashed) {
       if (failed.aborted || stop.aborted) return;
-      const isReadable = 'sha256' in file;
-      waiting.push({ ...file, item: isReadable ? count++ : Number.NEGATIVE_INFINITY });
-      if (isReadable) yield makeItem(file);
+      const isReadable = 'sha256' in one;
+      waiting.push({ ...one, item: isReadable ? count++ : Number.NEGATIVE_INFINITY });
+      if (!isReadable) {
+        onResults(1);
+        continue;
+      }
+      const { input, sha256 } = one;
+      const item = { artifact: { sha256 }, metadata: metadata ?? defaultMetadata(input.name, sha256) };
+      yield { ...item, validation, idempotencyKey: submissionKey(build, { name: input.name, sha256 }) };
     }
   };
-  for await (const { index, submission, error } of attestations.submitMany(items(), { stop, onResults })) {
+  const options = { stop, signal, onResults };
+  for await (const { index, submission, error } of client.attestations.submitMany(items(), options)) {
     yield* takeUntil(waiting, index);
-    const { file = '' } = waiting.shift() ?? {};
-    yield submission === undefined ? { file, error } : { file, submission };
+    const { input } = waiting.shift() as Waiting;
+    yield submission === undefined ? { input, error } : { input, submission };
   }
   yield* takeUntil(waiting, count);
 }
 
 /** Takes the files before an item; those that could not be read are results. */
-function* takeUntil(waiting: Waiting[], index: number): Generator<FileResult> {
+function* takeUntil(waiting: Waiting[], index: number): Generator<Submitted> {
   for (let [first] = waiting; first !== undefined && first.item < index; [first] = waiting) {
     waiting.shift();
-    if ('error' in first) yield { file: first.file, error: first.error };
+    if ('error' in first) yield { input: first.input, error: first.error };
   }
 }

@@ -1,12 +1,25 @@
 /** Prints the results of `attest submit`. */
-import { SubmissionSchema, SubmissionStatusSchema } from '../../../../gen/attestation/v1/attestations_pb.js';
+import {
+  type Submission,
+  SubmissionSchema,
+  SubmissionStatusSchema,
+} from '../../../../gen/attestation/v1/attestations_pb.js';
 import { AttestationError } from '../../../client/error.js';
 import { enumName } from '../../../protocol/enum-names.js';
 import { printable } from '../../../protocol/printable.js';
 import { compileWriter } from '../../../server/json/codec.js';
 import { type Cli, print, printError } from '../../cli.js';
 import { errorJson, errorText } from '../../output/report-error.js';
-import type { FileResult } from './submit-files.js';
+import { type Build, continuation } from '../../submit/build.js';
+
+/** The submission of a file, why there is none, or what went wrong after it was made. */
+type FileResult = {
+  readonly file: string;
+  readonly submission?: Submission;
+  readonly error?: unknown;
+  /** Where its bundle is. */
+  readonly bundleFile?: string;
+};
 
 /** Flags that choose what is printed. */
 type ReportFlags = { readonly quiet?: boolean; readonly json?: boolean };
@@ -14,8 +27,17 @@ type ReportFlags = { readonly quiet?: boolean; readonly json?: boolean };
 type Report = {
   /** Prints a result. Returns whether the files that follow may succeed. */
   add(result: FileResult): boolean;
-  /** Prints what is left to say; of how many files, if the command was interrupted. */
-  end(interruptedOf: number | undefined): void;
+  /** Prints what is left to say. */
+  end(end: End): void;
+};
+
+type End = {
+  /** How many files there are, if the command was interrupted. */
+  readonly interruptedOf: number | undefined;
+  readonly build: Build;
+  /** The folder of bundles, and how many of them were there. */
+  readonly bundles?: string;
+  readonly kept: number;
 };
 
 /** Starts a report. Failures of further files for a reason that is not one file's are counted, not printed each. */
@@ -23,29 +45,37 @@ export function openReport(cli: Cli, flags: ReportFlags): Report {
   let reason: unknown;
   let alike = 0;
   let recorded = 0;
+  let written = 0;
   return {
     add: (result) => {
-      const error = 'error' in result ? result.error : undefined;
-      if (reason !== undefined && isSameFailure(error, reason) && !flags.json) {
+      const { error } = result;
+      const isAlike = reason !== undefined && isSameFailure(error, reason);
+      if (isAlike && result.submission === undefined && !flags.json) {
         alike++;
         return false;
       }
       printResult(cli, result, flags);
-      if ('submission' in result) recorded++;
+      if (result.submission !== undefined) recorded++;
+      if (result.bundleFile !== undefined) written++;
       if (error === undefined || affectsOneFile(error)) return true;
       reason ??= error;
       return false;
     },
-    end: (interruptedOf) => {
+    end: ({ interruptedOf, build, bundles, kept }) => {
       if (alike > 0) printError(cli, `error: ${alike} more files failed for the same reason`);
+      if (bundles !== undefined) {
+        const before = kept === 0 ? '' : `, ${kept} of them before`;
+        printError(cli, `wrote ${written} bundles to ${printable(bundles)}${before}`);
+      }
       if (interruptedOf !== undefined)
         printError(cli, `interrupted: ${recorded} of ${interruptedOf} files were submitted`);
+      if (interruptedOf !== undefined || reason !== undefined) printError(cli, continuation(cli, build));
     },
   };
 }
 
 /** Whether the error concerns this file only, so that the others can go on. */
-function affectsOneFile(error: unknown): boolean {
+export function affectsOneFile(error: unknown): boolean {
   return error instanceof AttestationError ? /^(submission|wait|idempotency)\./.test(error.code) : true;
 }
 
@@ -57,18 +87,30 @@ function isSameFailure(error: unknown, reason: unknown): boolean {
 
 const writeSubmission = compileWriter(SubmissionSchema);
 
-function printResult(cli: Cli, outcome: FileResult, { json, quiet }: ReportFlags): void {
-  const file = printable(outcome.file);
-  if ('error' in outcome) {
-    cli.exitCode = 1;
-    if (json) print(cli, JSON.stringify({ file: outcome.file, error: errorJson(outcome.error) }));
-    printError(cli, `error: ${file}: ${errorText(outcome.error)}`);
-    return;
+function printResult(cli: Cli, result: FileResult, flags: ReportFlags): void {
+  const { file, submission, error } = result;
+  const label = printable(file);
+  for (const { message } of submission?.warnings ?? []) {
+    printError(cli, `warning: ${label}: ${printable(message)}`);
   }
-  const { submission } = outcome;
-  for (const { message } of submission.warnings) printError(cli, `warning: ${file}: ${printable(message)}`);
-  if (json)
-    print(cli, `{"file":${JSON.stringify(outcome.file)},"submission":${writeSubmission(submission)}}`);
-  else if (quiet) print(cli, submission.id);
-  else print(cli, `${submission.id}  ${enumName(SubmissionStatusSchema, submission.status)}  ${file}`);
+  if (flags.json) print(cli, resultJson(result));
+  else if (submission !== undefined && flags.quiet) print(cli, submission.id);
+  else if (submission !== undefined) {
+    print(cli, `${submission.id}  ${enumName(SubmissionStatusSchema, submission.status)}  ${label}`);
+  }
+  if (error === undefined) return;
+  cli.exitCode = 1;
+  printError(cli, `error: ${label}: ${errorText(error)}`);
+}
+
+function resultJson({ file, submission, error, bundleFile }: FileResult): string {
+  const members = {
+    file,
+    ...(bundleFile !== undefined && { bundle_file: bundleFile }),
+    ...(error !== undefined && { error: errorJson(error) }),
+  };
+  const text = JSON.stringify(members);
+  return submission === undefined
+    ? text
+    : `${text.slice(0, -1)},"submission":${writeSubmission(submission)}}`;
 }

@@ -1,0 +1,43 @@
+/** The build that submissions are of, by which a run that was interrupted goes on. */
+import { createHash } from 'node:crypto';
+import { type Cli, UsageError } from '../cli.js';
+
+/** Flags that name a build. */
+export type BuildFlags = { readonly build?: string; readonly resume?: string };
+
+/** A build; its ID was given, or made for this run. */
+export type Build = { readonly id: string; readonly isGiven: boolean };
+
+/** Help text about builds. */
+export const BUILD_HELP = `
+--build names the build that the submissions are of, such as a CI run. The idempotency key of each is the SHA-256, in hex, of
+the JSON array ["attest submit", build, path, sha256] without spaces, so the same command continues a run that ended early: it
+prints the same IDs and makes no second submission, for 24 hours (then the service forgets keys). A file whose content has
+changed is a new submission. Without --build each run has an ID of its own, which it prints if it ends early; --resume with it
+is the same as --build. Set file and bundles of the same build may be there.`;
+
+const ID = /^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]{1,128}$/u;
+
+/** The build by the flags; with `makeId`'s ID by default. Throws UsageError if both name one, or it is malformed. */
+export function readBuild({ build, resume }: BuildFlags, makeId: () => string): Build {
+  if (build !== undefined && resume !== undefined) {
+    throw new UsageError('--build and --resume both name the build: give one');
+  }
+  const given = build ?? resume;
+  if (given === undefined) return { id: makeId(), isGiven: false };
+  if (ID.test(given) && given.trim() !== '') return { id: given, isGiven: true };
+  const flag = build === undefined ? '--resume' : '--build';
+  throw new UsageError(`${flag} is not 1 to 128 characters without control characters`);
+}
+
+/** The idempotency key of a build's file. */
+export function submissionKey({ id }: Build, { name, sha256 }: { name: string; sha256: string }): string {
+  const parts = JSON.stringify(['attest submit', id, name, sha256]);
+  return createHash('sha256').update(parts).digest('hex');
+}
+
+/** The line that says how to continue the build, as with the arguments of this run. */
+export function continuation({ self }: Cli, { id, isGiven }: Build): string {
+  const quoted = /^[\w.:/@-]+$/.test(id) ? id : `'${id.replaceAll("'", "'\\''")}'`;
+  return `to continue: ${self} submit … ${isGiven ? '--build' : '--resume'} ${quoted}`;
+}
