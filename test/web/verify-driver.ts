@@ -29,6 +29,39 @@ export async function drop(page: Page, selector: string, files: readonly Given[]
     await page.dispatchEvent(selector, type, { dataTransfer: transfer });
 }
 
+/** Drops files and folders of the disk at once, as a file manager does, in the middle of what the selector names. */
+export async function dropPaths(page: Page, paths: readonly string[], selector = 'h1'): Promise<void> {
+  const session = await page.context().newCDPSession(page);
+  await page.locator(selector).scrollIntoViewIfNeeded();
+  const box = await page.locator(selector).boundingBox();
+  const { x, y, width, height } = box ?? { x: 0, y: 0, width: 0, height: 0 };
+  const send = (type: 'dragEnter' | 'dragOver' | 'drop') =>
+    session.send('Input.dispatchDragEvent', {
+      type,
+      ...{ x: x + width / 2, y: y + height / 2 },
+      data: { items: [], files: [...paths], dragOperationsMask: 1 },
+    });
+  await send('dragEnter');
+  await send('dragOver');
+  await page.locator('.dragging').waitFor();
+  await send('dragOver');
+  await send('drop');
+  await session.detach();
+}
+
+/** The files of a folder as the page shows them: the line of counts, and the paths of each kind that is listed. */
+export async function readFindings(page: Page): Promise<{ counts: string; paths: Record<string, string[]> }> {
+  await page.locator('.files').waitFor();
+  return page.evaluate(`({
+    counts: document.querySelector('.files > .quiet').textContent,
+    paths: Object.fromEntries([...document.querySelectorAll('.files .kind')].map((kind) => [
+      kind.dataset.kind,
+      [...(kind.parentElement.classList.contains('files') ? [] : kind.parentElement.querySelectorAll('li'))]
+        .map((item) => item.textContent),
+    ])),
+  })`);
+}
+
 /** Waits for the result of the bundle of this name; returns its headline and the summary. */
 export async function readVerdict(
   page: Page,

@@ -1,9 +1,9 @@
 /** What the server does about the verify page: its files and badges, and what it forbids. */
-import type { Page } from 'playwright-core';
 import type { Test } from 'tap';
 import type { App } from '../support/app.js';
 import type { TestBrowser } from '../support/calling/browser.js';
 import type { TestKey } from '../support/calling/test-keys.js';
+import { assertWellMade } from './well-made.js';
 
 type Served = {
   app: App;
@@ -14,16 +14,12 @@ type Served = {
   open: TestKey;
   closed: TestKey;
   create: (by: TestKey, content: Buffer) => Promise<string>;
-  assertWellMade: (t: Test, page: Page, name: string) => Promise<void>;
 };
 
 const MAX_FIRST_PAGE_BYTES = 250 * 1024;
 
 /** Tests of how the verify page is served. */
-export function testServing(
-  t: Test,
-  { app, browser, id, open, closed, create, assertWellMade }: Served,
-): void {
+export function testServing(t: Test, { app, browser, id, open, closed, create }: Served): void {
   t.test('the page is small, cached, and allowed nothing that it does not need', async (t) => {
     const page = await app.rest('/verify/', { headers: { 'accept-encoding': 'gzip' } });
     t.match(page, {

@@ -1,23 +1,17 @@
 /** The verify page in a real browser: as it is served, and as a file without a network. */
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Page } from 'playwright-core';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { makeProject } from '../../src/server/process/first-keys.js';
 import { ARTIFACT } from '../proof/sample.js';
 import { CHANGES } from '../proof/verify/changes.js';
 import { futureBundles } from '../proof/verify/future.js';
 import { changed, failures, good, other, rootsOf, trustRoots, verify } from '../proof/verifying.js';
 import { startApp } from '../support/app.js';
-import { findUnspoken, readAnnouncements } from '../support/calling/accessibility.js';
-import {
-  findAccessibilityProblems,
-  findOverflows,
-  startBrowser,
-  takePictures,
-} from '../support/calling/browser.js';
+import { readAnnouncements } from '../support/calling/accessibility.js';
+import { startBrowser } from '../support/calling/browser.js';
 import { runHere } from '../support/calling/run-cli.js';
 import { newKey, type TestKey } from '../support/calling/test-keys.js';
 import { isLong } from '../support/long.js';
@@ -31,9 +25,8 @@ import {
   tabTo,
 } from './verify-driver.js';
 import { testServing } from './verify-page-served.js';
+import { assertWellMade } from './well-made.js';
 
-/** Where pictures are written to, if anywhere: `PICTURES=DIR npm run test:one -- test/web/verify-page.test.ts`. */
-const PICTURES = process.env.PICTURES;
 const WORDS = { passed: 'Passed', failed: 'Failed', not_checked: 'Not checked' };
 const HEADLINES = {
   verified: 'Verified',
@@ -67,16 +60,6 @@ async function create(by: TestKey, content: Buffer): Promise<string> {
   const body = { artifact: { sha256 }, metadata, validation: 'lenient' };
   const { json } = await app.rest('/v1/attestations', { apiKey: by.key, body });
   return String(json.id);
-}
-
-/** What holds of every state of the page, and pictures of it. */
-async function assertWellMade(t: Test, page: Page, name: string): Promise<void> {
-  t.strictSame(await findAccessibilityProblems(page), [], `${name}: accessible`);
-  t.strictSame(await findUnspoken(page), [], `${name}: can be spoken`);
-  t.strictSame(await findOverflows(page), [], `${name}: as wide as the window`);
-  if (PICTURES === undefined) return;
-  mkdirSync(PICTURES, { recursive: true });
-  await takePictures(page, { dir: PICTURES, name });
 }
 
 /** One of each code, or all in a long run. */
@@ -220,9 +203,9 @@ t.test('hostile input is shown as text within bounds, or rejected with an explan
     await drop(
       page,
       'main',
-      [1, 2, 3].map((i) => ({ name: `${i}`, content: artifact })),
+      [1, 2, 3, 4].map((i) => ({ name: `${i}`, content: artifact })),
     );
-    await page.getByText('3 files were dropped').waitFor();
+    await page.getByText('4 files were dropped').waitFor();
     await page.getByLabel('or a submission ID').fill('sub_01M82AS0YJYCMJPYA3A31PK0JK');
     await page.getByRole('button', { name: 'Look up' }).click();
     await page.getByText('There is no public bundle of this submission').waitFor();
@@ -248,4 +231,27 @@ t.test('a public proof is listed by its file', async (t) => {
   });
 });
 
-testServing(t, { app, browser, id, open: key, closed, create, assertWellMade });
+t.test('trust roots of a slow server do not replace the reader’s own copy', async (t) => {
+  await browser.visit(t, { origin: app.baseUrl }, async ({ page }) => {
+    const requested = page.waitForRequest('**/trust_roots.json');
+    let answer = () => {};
+    const isOwn = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await page.route('**/trust_roots.json', async (route) => {
+      await isOwn;
+      await route.continue();
+    });
+    await page.goto(`${app.verifyUrl}/`);
+    await requested;
+    await choose(page, 'Use my own copy…', { name: 'own.json', content: trustRoots });
+    await page.getByText('Your own copy').waitFor();
+    const answered = page.waitForResponse('**/trust_roots.json');
+    answer();
+    await (await answered).finished();
+    await page.evaluate('new Promise(requestAnimationFrame)');
+    await page.getByText('Your own copy').waitFor();
+  });
+});
+
+testServing(t, { app, browser, id, open: key, closed, create });

@@ -1,8 +1,12 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
+import { isPageOnDisk } from './folder/list-folder.js';
+import { FolderDrop } from './inputs/entries.tsx';
 import { NO_EXPECTATIONS } from './inputs/expectations.js';
 import { ExpectationsPanel } from './inputs/expectations-panel.tsx';
 import { InputCards } from './inputs/input-cards.tsx';
-import { type Inputs, useInputs } from './inputs/use-inputs.js';
+import type { Loadable } from './inputs/loading.js';
+import { useDrop } from './inputs/use-drop.js';
+import { useInputs } from './inputs/use-inputs.js';
 import { findEmbeddedRoots } from './place.js';
 import { Report } from './result/report.tsx';
 import { useVerification } from './result/use-verification.js';
@@ -14,11 +18,13 @@ export function App() {
   const inputs = useInputs();
   const trust = useTrustRoots();
   const [expectations, setExpectations] = useState(NO_EXPECTATIONS);
-  const { artifact, bundle } = inputs;
+  const { artifact, bundle, set } = inputs;
   const outcome = useVerification({
-    bundle: bundle.state === 'ready' ? bundle.value : undefined,
-    artifactSha256: artifact.state === 'ready' ? artifact.value.sha256 : undefined,
-    roots: trust.roots.state === 'ready' ? trust.roots.value : undefined,
+    bundle: readyValue(bundle),
+    given: readyValue(artifact),
+    set: readyValue(set),
+    isReading: artifact.state === 'loading' || set.state === 'loading',
+    roots: readyValue(trust.roots),
     expectations,
   });
   const isDragging = useDrop(inputs);
@@ -39,6 +45,7 @@ export function App() {
         </div>
       </main>
       <Footer />
+      {isPageOnDisk() && <FolderDrop onFolder={inputs.giveArtifact} />}
     </div>
   );
 }
@@ -53,8 +60,8 @@ function Header() {
       <div>
         <h1>Verify a proof</h1>
         <p>
-          Give a file and its proof bundle. Your browser checks every step itself;{' '}
-          <strong>the file never leaves your computer</strong>.
+          Give a file or a folder and its proof bundle. Your browser checks every step itself;{' '}
+          <strong>no file leaves your computer</strong>.
         </p>
       </div>
     </header>
@@ -77,35 +84,6 @@ function Footer() {
   );
 }
 
-/** Takes files that are dropped anywhere on the page; in a card they are what the card says. */
-function useDrop(inputs: Inputs): boolean {
-  const [isDragging, setDragging] = useState(false);
-  useEffect(() => {
-    const over = (event: DragEvent) => {
-      event.preventDefault();
-      setDragging(event.type === 'dragover');
-    };
-    const drop = (event: DragEvent) => {
-      over(event);
-      take(inputs, event);
-    };
-    addEventListener('dragover', over);
-    addEventListener('dragleave', over);
-    addEventListener('drop', drop);
-    return () => {
-      removeEventListener('dragover', over);
-      removeEventListener('dragleave', over);
-      removeEventListener('drop', drop);
-    };
-  });
-  return isDragging;
-}
-
-function take(inputs: Inputs, { dataTransfer, target }: DragEvent): void {
-  const files = [...(dataTransfer?.files ?? [])];
-  const [only] = files.length === 1 ? files : [];
-  const card = target instanceof Element ? target.closest<HTMLElement>('[data-takes]') : null;
-  if (only !== undefined && card?.dataset.takes === 'artifact') inputs.giveArtifact(only);
-  else if (only !== undefined && card?.dataset.takes === 'bundle') inputs.giveBundle(only);
-  else inputs.giveDropped(files);
+function readyValue<T>(input: Loadable<T>): T | undefined {
+  return input.state === 'ready' ? input.value : undefined;
 }

@@ -1,34 +1,30 @@
 import type { ComponentChildren } from 'preact';
+import { countFiles } from '../../../proof/set/verify-set.js';
+import type { GivenFolder } from '../folder/hash-folder.js';
 import { findEmbeddedRoots } from '../place.js';
 import { BundleSearch } from './bundle-search.tsx';
 import { bytesText } from './bytes-text.js';
-import { FilePicker, TextEntry } from './entries.tsx';
+import { FilePicker, FolderPicker, TextEntry } from './entries.tsx';
+import type { Artifact } from './input-files.js';
 import type { Loadable } from './loading.js';
 import type { Inputs } from './use-inputs.js';
 
-/** The two things that a check needs, each with its ways to give it. */
+/** What a check needs, each with its ways to give it. */
 export function InputCards({ inputs }: { inputs: Inputs }) {
-  const { artifact, bundle } = inputs;
+  const { artifact, bundle, set } = inputs;
   const isServed = findEmbeddedRoots() === undefined;
   return (
     <div class="cards">
-      <Card takes="artifact" title="The file" input={artifact} onClear={inputs.clearArtifact}>
+      <Card takes="artifact" title="The file or folder" input={artifact} onClear={inputs.clearArtifact}>
         {artifact.state === 'ready' ? (
-          <>
-            <p class="name">
-              <bdi>{artifact.value.name}</bdi>
-              {artifact.value.size !== undefined && (
-                <span class="quiet"> {bytesText(artifact.value.size)}</span>
-              )}
-            </p>
-            <p class="quiet">
-              SHA-256 <code class="hash">{artifact.value.sha256}</code>
-            </p>
-          </>
+          <Given given={artifact.value} />
         ) : (
           <>
             <p>Drop here what was attested, or choose it. It is hashed in your browser and not uploaded.</p>
-            <FilePicker label="Choose the file…" onFile={inputs.giveArtifact} />
+            <div class="actions">
+              <FilePicker label="Choose the file…" onFile={inputs.giveArtifact} />
+              <FolderPicker label="Choose a folder…" onFolder={inputs.giveArtifact} />
+            </div>
             <TextEntry label="or its SHA-256" action="Use" onText={inputs.giveDigest} />
           </>
         )}
@@ -42,9 +38,9 @@ export function InputCards({ inputs }: { inputs: Inputs }) {
         ) : (
           <>
             <p>Drop here the JSON file that came with it, or choose it.</p>
-            <FilePicker label="Choose the bundle…" onFile={inputs.giveBundle} />
+            <FilePicker label="Choose the bundle…" onFile={(file) => inputs.giveProof(file, 'bundle')} />
             {isServed && <TextEntry label="or a submission ID" action="Look up" onText={inputs.giveId} />}
-            {isServed && artifact.state === 'ready' && (
+            {isServed && artifact.state === 'ready' && 'sha256' in artifact.value && (
               <BundleSearch
                 key={artifact.value.sha256}
                 sha256={artifact.value.sha256}
@@ -54,12 +50,50 @@ export function InputCards({ inputs }: { inputs: Inputs }) {
           </>
         )}
       </Card>
+      <Card takes="set" title="Its set file, for a folder" input={set} onClear={inputs.clearSet}>
+        {set.state === 'ready' ? (
+          <p class="name">
+            <bdi>{set.value.name}</bdi>
+            <span class="quiet"> {bytesText(set.value.file.size)}</span>
+          </p>
+        ) : (
+          <>
+            <p>
+              A folder, or a file of one, is compared with the set file that came with the bundle. Not needed
+              for anything else.
+            </p>
+            <FilePicker label="Choose the set file…" onFile={(file) => inputs.giveProof(file, 'set')} />
+          </>
+        )}
+      </Card>
     </div>
   );
 }
 
+function Given({ given }: { given: Artifact | GivenFolder }) {
+  const isFolder = 'files' in given;
+  const size = isFolder ? given.files.reduce((sum, { bytes }) => sum + bytes, 0) : given.size;
+  return (
+    <>
+      <p class="name">
+        <bdi>{given.name}</bdi>
+        {isFolder && <span class="quiet"> {countFiles(given.files.length)},</span>}
+        {size !== undefined && <span class="quiet"> {bytesText(size)}</span>}
+      </p>
+      {isFolder && given.ignored > 0 && (
+        <p class="quiet">Without {countFiles(given.ignored)} that .attestignore leaves out</p>
+      )}
+      {!isFolder && (
+        <p class="quiet">
+          SHA-256 <code class="hash">{given.sha256}</code>
+        </p>
+      )}
+    </>
+  );
+}
+
 type CardProps = {
-  takes: 'artifact' | 'bundle';
+  takes: 'artifact' | 'bundle' | 'set';
   title: string;
   input: Loadable<unknown>;
   onClear: () => void;
@@ -71,7 +105,7 @@ function Card({ takes, title, input, onClear, children }: CardProps) {
   return (
     <section class={`card is-${state}`} data-takes={takes} aria-labelledby={`${takes}-title`}>
       <h2 id={`${takes}-title`}>{title}</h2>
-      {state === 'loading' ? <Progress name={input.name} part={input.progress} /> : children}
+      {state === 'loading' ? <Progress {...input} /> : children}
       {state === 'problem' && (
         <p class="problem" role="alert">
           {input.message}
@@ -86,13 +120,16 @@ function Card({ takes, title, input, onClear, children }: CardProps) {
   );
 }
 
-function Progress({ name, part }: { name: string; part: number | undefined }) {
+function Progress({ name, progress, detail }: { name: string; progress?: number; detail?: string }) {
   return (
-    <div role="status">
-      <p>
-        Reading <bdi>{name}</bdi>…
-      </p>
-      <progress value={part} max={1} aria-label={`Reading ${name}`} />
-    </div>
+    <>
+      <div role="status">
+        <p>
+          Reading <bdi>{name}</bdi>…
+        </p>
+        <progress value={progress} max={1} aria-label={`Reading ${name}`} />
+      </div>
+      <p class="quiet">{detail}</p>
+    </>
   );
 }

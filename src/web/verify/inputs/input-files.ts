@@ -2,6 +2,7 @@ import { FormatError } from '../../../proof/bytes/format-error.js';
 import { parseJsonText } from '../../../proof/verify/read/json-text.js';
 import { MAX_BUNDLE_CHARACTERS } from '../../../proof/verify/read/read-bundle.js';
 import { printable } from '../../../protocol/printable.js';
+import type { FolderSource } from '../folder/list-folder.js';
 import { bytesText } from './bytes-text.js';
 
 /** The file that is asked about; `size` in bytes, if the file itself was given. */
@@ -10,8 +11,17 @@ export type Artifact = { readonly name: string; readonly sha256: string; readonl
 /** A proof bundle as it was given; it may be anything. */
 export type GivenBundle = { readonly name: string; readonly bytes: Uint8Array };
 
+/** A set file as it was given; it may be anything. */
+export type GivenSet = { readonly name: string; readonly file: File };
+
 /** What was dropped, by what it is. */
-type DroppedFiles = { readonly artifact?: File; readonly bundle?: File };
+type DroppedFiles = {
+  readonly artifact?: File | FolderSource;
+  readonly bundle?: File;
+  readonly set?: File;
+};
+
+type Kind = keyof DroppedFiles;
 
 const SHA256 = /^(?:sha256:)?([0-9a-f]{64})$/i;
 
@@ -33,27 +43,49 @@ export async function readBundleFile(file: File): Promise<GivenBundle> {
   return { name, bytes: new Uint8Array(await file.arrayBuffer()) };
 }
 
-/**
- * Tells which of the dropped files is the bundle. Throws FormatError if there are more than two, or two of the same
- * kind.
- */
-export async function sortDropped(files: readonly File[]): Promise<DroppedFiles> {
-  if (files.length > 2) {
-    throw new FormatError(`${files.length} files were dropped. Drop one file and its proof bundle.`);
-  }
-  const [first, second] = files;
-  if (first === undefined) throw new FormatError('Nothing was dropped that is a file.');
-  const isFirstBundle = await isLikeBundle(first);
-  if (second === undefined) return isFirstBundle ? { bundle: first } : { artifact: first };
-  if (isFirstBundle === (await isLikeBundle(second))) {
+/** Tells what was dropped. Throws FormatError if there is more than one of a kind. */
+export async function sortDropped(dropped: readonly (File | FolderSource)[]): Promise<DroppedFiles> {
+  if (dropped.length === 0) throw new FormatError('Nothing was dropped that is a file or a folder.');
+  if (dropped.length > MAX_DROPPED) {
     throw new FormatError(
-      isFirstBundle
-        ? 'Both files look like proof bundles. Give each in its own place.'
-        : 'Neither file looks like a proof bundle. Give each in its own place.',
+      `${dropped.length} files were dropped. Drop one file, or the folder that has them, with its proof bundle and perhaps its set file.`,
     );
   }
-  return isFirstBundle ? { bundle: first, artifact: second } : { bundle: second, artifact: first };
+  const sorted: Partial<Record<Kind, File | FolderSource>> = {};
+  for (const one of dropped) {
+    const kind = one instanceof File ? await findKind(one) : 'artifact';
+    if (kind in sorted) throw new FormatError(TWICE[kind]);
+    sorted[kind] = one;
+  }
+  return sorted as DroppedFiles;
 }
+
+const MAX_DROPPED = 3;
+
+const TWICE: Readonly<Record<Kind, string>> = {
+  artifact:
+    'Two of what was dropped are neither a proof bundle nor a set file. Drop one file, or the folder that has them.',
+  bundle: 'Two of the files look like proof bundles. Give each in its own place.',
+  set: 'Two of the files are set files. Give one.',
+};
+
+/** Tells a set file by its first bytes and a bundle by its members; anything else is `artifact`. */
+export async function findKind(file: File): Promise<Kind> {
+  if (
+    SET_BEGINS.test(
+      await file
+        .slice(0, SET_BEGIN_BYTES)
+        .text()
+        .catch(() => ''),
+    )
+  )
+    return 'set';
+  return (await isLikeBundle(file)) ? 'bundle' : 'artifact';
+}
+
+/** The head may be before the media type. */
+const SET_BEGIN_BYTES = 4096;
+const SET_BEGINS = /^\ufeff?\s*\{.*"application\/vnd\.attestation-service\.set\.v/s;
 
 /** The digest in a text such as `sha256:9f86…`. Throws FormatError if it is none. */
 export function parseDigest(text: string): string {

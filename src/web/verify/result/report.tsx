@@ -1,5 +1,6 @@
 import { STEP_NAMES } from '../../../proof/verify/report.js';
 import { printable } from '../../../protocol/printable.js';
+import { FolderFindings } from '../folder/folder-findings.tsx';
 import type { Loadable } from '../inputs/loading.js';
 import type { Inputs } from '../inputs/use-inputs.js';
 import type { Roots } from '../trust/use-trust-roots.js';
@@ -59,10 +60,11 @@ function Nothing({ roots, isWaiting }: { roots: Loadable<Roots>; isWaiting: bool
 }
 
 function Found({ result, inputs }: { result: Result; inputs: Inputs }) {
-  const { verification, parsed } = result;
+  const { verification, parsed, compared } = result;
   return (
     <>
-      <VerdictBanner result={result} hasArtifact={inputs.artifact.state === 'ready'} />
+      <VerdictBanner result={result} inputs={inputs} />
+      {compared && <FolderFindings compared={compared} />}
       <div class="columns">
         <section aria-labelledby="steps-title">
           <h2 id="steps-title">Every step</h2>

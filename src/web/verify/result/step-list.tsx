@@ -1,7 +1,7 @@
 import type { Check, Step } from '../../../proof/verify/report.js';
 import { printable } from '../../../protocol/printable.js';
 import { StatusChip, StatusIcon, StatusWord } from './status.tsx';
-import { STEP_TEXTS } from './step-texts.js';
+import { areOfSet, SET_TEXTS, STEP_TEXTS } from './step-texts.js';
 
 /** The eight steps in order. One that failed shows its checks at once. */
 export function StepList({ steps }: { steps: readonly Step[] }) {
@@ -16,7 +16,7 @@ export function StepList({ steps }: { steps: readonly Step[] }) {
 
 function StepItem({ step }: { step: Step }) {
   const { name, status, message, checks } = step;
-  const { title, shows } = STEP_TEXTS[name];
+  const { title, shows } = areOfSet(checks) ? SET_TEXTS : STEP_TEXTS[name];
   const open = checks.filter((check) => check.status === 'not_checked' && status !== 'not_checked');
   return (
     <li class={status} data-step={name}>

@@ -1,4 +1,4 @@
-import type { CheckStatus, StepName } from '../../../proof/verify/report.js';
+import type { Check, CheckStatus, StepName } from '../../../proof/verify/report.js';
 import type { Verdict } from '../../../proof/verify/verify.js';
 
 /** What each step is called, and what it shows when it has passed. */
@@ -35,6 +35,18 @@ export const STEP_TEXTS: Readonly<Record<StepName, { title: string; shows: strin
     title: 'All required witnesses did',
     shows: 'Those that the trust roots require at the proven time are among them.',
   },
+};
+
+/** Whether checks are about a set of files, well-formed or not. */
+export function areOfSet(checks: readonly Check[]): boolean {
+  return checks.some(({ code }) => code.startsWith('set.'));
+}
+
+/** The same of the statement about a set of files. */
+export const SET_TEXTS = {
+  title: 'It is about this set of files',
+  shows:
+    'The statement names the SHA-256 of the set’s head. Changing path, length or content of one file changes that.',
 };
 
 /** The word for each status, which is always beside its symbol. */

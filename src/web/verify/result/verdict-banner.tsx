@@ -1,15 +1,20 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { ComponentChildren } from 'preact';
+import { notBeforeText } from '../../../proof/set/head.js';
+import { printablePath } from '../../../proof/set/path.js';
 import { printable } from '../../../protocol/printable.js';
+import type { Inputs } from '../inputs/use-inputs.js';
 import { Instant } from '../instant.tsx';
 import { originText } from '../trust/trust-panel.tsx';
 import { StatusIcon } from './status.tsx';
-import { VERDICT_TEXTS } from './step-texts.js';
+import { areOfSet, VERDICT_TEXTS } from './step-texts.js';
 import type { Result } from './use-verification.js';
 
 /** The verdict, the verifier's own sentence, and the facts; without a verified proof they are claims. */
-export function VerdictBanner({ result, hasArtifact }: { result: Result; hasArtifact: boolean }) {
-  const { verdict, summary } = result.verification;
+export function VerdictBanner({ result, inputs }: { result: Result; inputs: Inputs }) {
+  const { verdict, summary, set } = result.verification;
+  const hint = verdict === 'could_not_check' ? hintOf(inputs) : undefined;
+  const notBefore = verdict === 'verified' ? set?.head.notBefore : undefined;
   const { status, title } = VERDICT_TEXTS[verdict];
   return (
     <div class={`verdict ${status}`}>
@@ -17,9 +22,8 @@ export function VerdictBanner({ result, hasArtifact }: { result: Result; hasArti
       <div>
         <p class="headline">{title}</p>
         <p class="summary">{printable(summary)}</p>
-        {verdict === 'could_not_check' && !hasArtifact && (
-          <p class="hint">Give the file as well: only then is it known whether the proof is about it.</p>
-        )}
+        {notBefore && <p class="not-before">{notBeforeText(notBefore)}</p>}
+        {hint && <p class="hint">{hint}</p>}
         <Facts result={result} />
         <p class="quiet basis">
           <bdi>{result.bundle.name}</bdi>, checked against {originText(result.roots.origin)}.
@@ -29,8 +33,20 @@ export function VerdictBanner({ result, hasArtifact }: { result: Result; hasArti
   );
 }
 
+/** What is still to be given. */
+function hintOf({ artifact, set }: Inputs): string | undefined {
+  if (artifact.state === 'ready') {
+    const lacksSet = 'files' in artifact.value && set.state !== 'ready';
+    return lacksSet ? 'Give the set file as well: the files of a folder are compared with it.' : undefined;
+  }
+  return set.state === 'ready'
+    ? 'Give the folder as well, or a file of it.'
+    : 'Give the file as well: only then is it known whether the proof is about it.';
+}
+
 function Facts({ result }: { result: Result }) {
-  const { verdict, statement, existedBy } = result.verification;
+  const { verdict, statement, existedBy, set, steps } = result.verification;
+  const isOfSet = steps.some(({ checks }) => areOfSet(checks));
   const { parsed } = result;
   if (statement === undefined) return null;
   const isProven = verdict === 'verified';
@@ -51,7 +67,12 @@ function Facts({ result }: { result: Result }) {
           <code>{printable(statement.project)}</code>
         </Fact>
         <Fact name="Environment">{statement.environment}</Fact>
-        <Fact name="SHA-256 of the file">
+        {set?.member && (
+          <Fact name="Path in the set">
+            <code class="hash">{printablePath(set.member.entry.path)}</code>
+          </Fact>
+        )}
+        <Fact name={isOfSet ? 'SHA-256 of the head of the set' : 'SHA-256 of the file'}>
           <code class="hash">{statement.artifactSha256}</code>
         </Fact>
         {submittedAt && (
