@@ -35,9 +35,10 @@ async function readAll({ stdin }: Cli): Promise<string> {
 
 /** One line from the terminal. Readline turns its echo off and edits the line on an output that nobody sees. */
 function readHidden(cli: Cli, question: string): Promise<string> {
-  cli.stderr.write(question);
   const output = new Writable({ write: (_piece, _encoding, done) => done() });
   const lines = createInterface({ input: cli.stdin, output, terminal: true, historySize: 0 });
+  // Only now, with the echo off: a key is typed or pasted as soon as it is asked for.
+  cli.stderr.write(question);
   return new Promise((resolve, reject) => {
     lines.once('SIGINT', () => {
       cli.exitCode = EXIT_SIGINT;

@@ -1,5 +1,5 @@
 /** `attest login`, `logout` and `profiles`, and which address and key a command uses. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,6 +9,7 @@ import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { startApp } from '../../support/app.js';
 import { PROGRAM, runHere } from '../../support/calling/run-cli.js';
 import { newKey } from '../../support/calling/test-keys.js';
+import { SCRIPT } from '../../support/foreign/script.js';
 import { until } from '../../support/until.js';
 import { makeHome } from './homes.js';
 
@@ -62,36 +63,32 @@ t.test('XDG_CONFIG_HOME is where profiles are kept, if it is an absolute path', 
   });
 });
 
-t.test(
-  'a key is typed without echo',
-  { skip: spawnSync('script', ['--version']).error !== undefined },
-  async (t) => {
-    const home = makeHome(t);
-    /** Types at the program on a pseudo-terminal, once it asks. */
-    const type = async (keys: string) => {
-      const command = [process.execPath, ...PROGRAM, 'login', '--url', app.baseUrl].join(' ');
-      const child = spawn('script', ['-qfec', command, '/dev/null'], {
-        env: { PATH: process.env.PATH, ...home.env },
-      });
-      let shown = '';
-      child.stdout.on('data', (piece) => {
-        shown += piece;
-      });
-      const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
-      await until('it asks', async () => shown.includes('(not shown): '));
-      child.stdin.write(keys);
-      const code = await ended;
-      t.notMatch(shown, owner.key.slice(9, -4));
-      return { code, shown };
-    };
-    t.match(await type(`${owner.key}x\x7f\r`), { code: 0, shown: /project +a test/ }, 'with a correction');
-    t.match(home.read(), { default: { api_key: owner.key } });
-    await home.attest(['logout']);
-    t.match(await type(`${owner.key}\x03`), { code: 130, shown: /interrupted: nothing was kept/ });
-    t.match(await type('\x04'), { code: 2, shown: /no API key was given/ });
-    t.notOk(existsSync(home.file));
-  },
-);
+t.test('a key is typed without echo', async (t) => {
+  const home = makeHome(t);
+  /** Types at the program on a pseudo-terminal, once it asks. */
+  const type = async (keys: string) => {
+    const command = [process.execPath, ...PROGRAM, 'login', '--url', app.baseUrl].join(' ');
+    const child = spawn(SCRIPT, ['-qfec', command, '/dev/null'], {
+      env: { PATH: process.env.PATH, ...home.env },
+    });
+    let shown = '';
+    child.stdout.on('data', (piece) => {
+      shown += piece;
+    });
+    const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
+    await until('it asks', async () => shown.includes('(not shown): '));
+    child.stdin.write(keys);
+    const code = await ended;
+    t.notMatch(shown, owner.key.slice(9, -4));
+    return { code, shown };
+  };
+  t.match(await type(`${owner.key}x\x7f\r`), { code: 0, shown: /project +a test/ }, 'with a correction');
+  t.match(home.read(), { default: { api_key: owner.key } });
+  await home.attest(['logout']);
+  t.match(await type(`${owner.key}\x03`), { code: 130, shown: /interrupted: nothing was kept/ });
+  t.match(await type('\x04'), { code: 2, shown: /no API key was given/ });
+  t.notOk(existsSync(home.file));
+});
 
 t.test('nothing is kept of a key that does not work', async (t) => {
   const home = makeHome(t);

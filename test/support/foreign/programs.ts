@@ -45,6 +45,7 @@ export const PROGRAMS = {
     files: { 'fonts.conf': FONTS },
   },
   curl: { commands: { curl: 'usr/bin/curl' }, packages: ['curl'] },
+  fish: { commands: { fish: 'usr/bin/fish' }, packages: ['fish', 'fish-common'] },
   git: {
     commands: { git: 'usr/bin/git', 'git-shell': 'usr/bin/git-shell' },
     packages: ['git'],
@@ -74,6 +75,8 @@ export const PROGRAMS = {
     packages: ['python3-opentimestamps'],
     suits: ['-c', 'import opentimestamps.core.timestamp, bitcoin.core'],
   },
+  // That of BSD takes other arguments.
+  script: { commands: { script: 'usr/bin/script' }, packages: ['bsdutils'], suits: ['--version'] },
   // Started by root, sshd wants a user of its own, which libnss-wrapper finds in a file.
   sshd: {
     commands: { sshd: 'usr/sbin/sshd', ssh: 'usr/bin/ssh', 'ssh-keygen': 'usr/bin/ssh-keygen' },
@@ -82,6 +85,7 @@ export const PROGRAMS = {
     folders: ['/usr/sbin'],
   },
   xmllint: { commands: { xmllint: 'usr/bin/xmllint' }, packages: ['libxml2-utils'] },
+  zsh: { commands: { zsh: 'bin/zsh' }, packages: ['zsh', 'zsh-common'] },
 } satisfies Record<string, Program>;
 
 export type ProgramName = keyof typeof PROGRAMS;
