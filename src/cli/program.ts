@@ -38,6 +38,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   audit: 'check that the public log is complete and append-only, once or for ever',
   webhooks: 'create, list, test and listen to webhook subscriptions',
   exports: 'copy submissions and proof bundles continuously to storage of your own',
+  completion: 'print a script that completes commands and flags for a shell',
 };
 
 /** What adds each command. A module is imported only when its command is called. */
@@ -76,7 +77,11 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['audit', async () => (await import('./commands/verify/audit.js')).addAudit],
   ['webhooks', async () => (await import('./commands/webhooks/webhooks.js')).addWebhooks],
   ['exports', async () => (await import('./commands/exports/exports.js')).addExports],
+  ['completion', async () => (await import('./commands/completion/completion.js')).addCompletion],
 ]);
+
+/** Needs the flags of all commands. */
+const COMPLETION = 'completion';
 
 const EXIT_CODES = `
 Exit codes: 0 done (verify: verified), 1 failed (verify: not verified; lookup, status: not found or failed; audit: log not intact),
@@ -118,7 +123,7 @@ async function addCommands(program: Command, cli: Cli, args: readonly string[]):
   const [first, second] = args.filter((arg) => !arg.startsWith('-'));
   const called = first === 'help' ? second : first;
   for (const [name, summary] of Object.entries(SUMMARIES)) {
-    const load = name === called ? COMMANDS.get(name) : undefined;
+    const load = name === called || called === COMPLETION ? COMMANDS.get(name) : undefined;
     if (load === undefined) program.command(name);
     else (await load())(program, cli);
     program.commands.at(-1)?.description(summary);
