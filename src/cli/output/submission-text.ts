@@ -36,7 +36,7 @@ export const SUBMISSION_COLUMNS: Columns<Submission> = {
 
 /** All fields of one submission but its bundle. */
 export function submissionText(submission: Submission): string {
-  const { metadata, metadataErrors, attestedMetadata, redactedAt } = submission;
+  const { build, metadata, metadataErrors, attestedMetadata, redactedAt } = submission;
   return formatTable([
     ['id', submission.id],
     ['status', statusName(submission)],
@@ -47,6 +47,7 @@ export function submissionText(submission: Submission): string {
     ['log index', String(submission.logIndex)],
     ['leaf', submission.leafSha256],
     ['batch', submission.batchId ?? '-'],
+    ...(build === undefined ? [] : [['build', printable(build)]]),
     ['bundle', submission.bundle === undefined ? 'not ready' : `attest bundle ${submission.id}`],
     ['metadata', `${enumName(MetadataStateSchema, submission.metadataState)}  ${jsonText(metadata)}`],
     ...metadataErrors.map(({ path, message }) => ['', printable(`${path || '/'} ${message}`)]),

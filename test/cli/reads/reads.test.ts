@@ -135,7 +135,7 @@ t.test('filters of a list', async (t) => {
   t.teardown(hold);
   const { json } = await app.rest('/v1/attestations', {
     apiKey: lister.key,
-    body: { artifact: { sha256: content }, metadata: { schema: 'purl', purl: 'pkg:npm/a@1' } },
+    body: { artifact: { sha256: content }, metadata: { schema: 'purl', purl: 'pkg:npm/a@1' }, build: 'ci-1' },
   });
   const second = String(json.id);
   const at = new Date(String(json.submitted_at));
@@ -145,6 +145,8 @@ t.test('filters of a list', async (t) => {
   t.same(await run(['--artifact', `sha256:${first.artifactSha256.toUpperCase()}`]), [first.id]);
   t.same(await run(['--schema', 'purl']), [second, first.id]);
   t.same(await run(['--schema', 'other']), []);
+  t.same(await run(['--build', 'ci-1']), [second]);
+  t.same(await run(['--build', 'ci-2']), []);
   t.same(await run(['--before', at.toISOString()]), [first.id]);
   t.same(await run(['--since', new Date(at.getTime() - 1).toISOString()]), [second]);
   t.same(await run(['--since', '1h']), [second, first.id]);

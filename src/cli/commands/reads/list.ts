@@ -18,6 +18,7 @@ type Flags = ClientFlags &
     since?: string;
     before?: string;
     artifact?: string;
+    build?: string;
     limit?: string;
   };
 
@@ -30,6 +31,7 @@ ${CLIENT_HELP}
 Examples:
   $ attest list --since 24h --status failed
   $ attest list --artifact model.bin --limit 1
+  $ attest list --build ci-4711
   $ attest list --schema purl --before 2026-01-31T00:00:00Z --output ndjson | jq -r .id`;
 
 /** `attest list`. */
@@ -42,17 +44,19 @@ export function addList(program: Command, cli: Cli): void {
     .option('--since <time>', 'only those submitted after this time')
     .option('--before <time>', 'only those submitted before this time')
     .option('--artifact <file>', 'only those of this file, or sha256:<hex>')
+    .option('--build <id>', 'only those submitted with this build')
     .option('--limit <count>', `the newest ones only, 1 to ${MAX_LIMIT}`)
     .addHelpText('after', HELP)
     .action((flags: Flags) => list(cli, flags));
 }
 
 async function list(cli: Cli, flags: Flags): Promise<void> {
-  const { schema = '', status, since, before, artifact } = flags;
+  const { schema = '', status, since, before, artifact, build = '' } = flags;
   const limit = flags.limit === undefined ? undefined : parseCount('--limit', flags.limit, MAX_LIMIT);
   const time = (flag: string, text: string) => timestampFromDate(parsePastTime(cli, flag, text));
   const filters = {
     schema,
+    build,
     status:
       status === undefined ? SubmissionStatus.UNSPECIFIED : findEnumNumber(SubmissionStatusSchema, status),
     ...(since !== undefined && { submittedAfter: time('--since', since) }),
