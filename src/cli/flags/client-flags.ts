@@ -21,9 +21,9 @@ export type ClientFlags = {
 
 /** Help text about them. */
 export const CLIENT_HELP = `
-Service and key come from --url and --api-key, else --profile, else ATTEST_URL and ATTEST_API_KEY, else the profile that
-\`attest login\` made (ATTEST_PROFILE, or "default"), else the credentials of \`attest up\` in the data directory. Prefer a
-profile or the variable for the key: other users can see the arguments of a process.`;
+Service and key come from --url and --api-key, else --profile, else ATTEST_URL and ATTEST_API_KEY, else a profile of
+\`attest login\` (ATTEST_PROFILE, or "default"), else the credentials of \`attest up\` in the data directory, which come before
+"default" if --data-dir or DATA_DIR is given. Prefer a profile or the variable for the key: other users can see arguments.`;
 
 /** Adds the flags that select the service and the API key. */
 export function addClientFlags(

@@ -6,7 +6,7 @@ import type { Env } from '../../config/settings.js';
 import { type Cli, printError, UsageError } from '../cli.js';
 import { openFetch } from '../input/network.js';
 import { errorText } from '../output/report-error.js';
-import { profileSource, shownKey } from '../profile/find-profile.js';
+import { envBesideProfile, profileSource, shownKey } from '../profile/find-profile.js';
 import type { ClientFlags } from './client-flags.js';
 import { flagOrSettingName, readWithFlags } from './setting-flags.js';
 
@@ -34,10 +34,9 @@ export function openClient(cli: Cli, flags: ClientFlags): Client {
  * credentials of `attest up`. Names where each comes from. Throws ConfigError, and UsageError for a profile.
  */
 export function findService(env: Env, flags: ClientFlags): ReturnType<typeof readClientConfig> {
-  const { profile, environment = 'live' } = flags;
-  const known = profile === undefined ? env : { ...env, ATTEST_URL: undefined, ATTEST_API_KEY: undefined };
+  const { environment = 'live' } = flags;
   const read = (settings: Env) => readClientConfig(settings, environment, profileSource(env, flags));
-  const { urlFrom, keyFrom, ...found } = readWithFlags(known, flags, read);
+  const { urlFrom, keyFrom, ...found } = readWithFlags(envBesideProfile(env, flags), flags, read);
   return {
     ...found,
     urlFrom: flagOrSettingName(urlFrom, flags),
@@ -47,8 +46,7 @@ export function findService(env: Env, flags: ClientFlags): ReturnType<typeof rea
 
 /** The address alone, from the same places, for calls without a key. Throws ConfigError, and UsageError for a profile. */
 export function findAddress(env: Env, flags: ClientFlags): ReturnType<typeof readBaseUrl> {
-  const known = flags.profile === undefined ? env : { ...env, ATTEST_URL: undefined };
-  const { baseUrl, urlFrom } = readWithFlags(known, flags, (settings) =>
+  const { baseUrl, urlFrom } = readWithFlags(envBesideProfile(env, flags), flags, (settings) =>
     readBaseUrl(settings, profileSource(env, flags)),
   );
   return { baseUrl, urlFrom: flagOrSettingName(urlFrom, flags) };

@@ -9,7 +9,7 @@ import { readTrust, type Trust } from '../../proof/verify/trust.js';
 import { fetchPublished } from '../audit/source/fetch-published.js';
 import { UsageError } from '../cli.js';
 import { flagOrSettingName, readWithFlags, type SettingFlags } from '../flags/setting-flags.js';
-import { profileSource } from '../profile/find-profile.js';
+import { envBesideProfile, profileSource } from '../profile/find-profile.js';
 import { readInputFile } from './input-file.js';
 import { openFetch } from './network.js';
 
@@ -33,7 +33,7 @@ export async function getTrustRoots(env: Env, flags: TrustFlags): Promise<TrustR
     const bytes = await readInputFile(file, 'trust roots', MAX_BYTES);
     return { ...parseDocument(bytes, file), from: basename(file), origin: `the file ${file}` };
   }
-  const source = readWithFlags(env, flags, (settings) =>
+  const source = readWithFlags(envBesideProfile(env, flags), flags, (settings) =>
     findVerifySource(settings, profileSource(env, flags)),
   );
   if (source === undefined) {

@@ -43,6 +43,12 @@ export function profileSource(env: Env, { profile, dataDir }: ProfileFlags): Pro
   return { isNamed: by !== undefined, find: () => findKeptKey(env, name, by) };
 }
 
+/** The environment without the address and key of a service, which --profile comes before. */
+export function envBesideProfile(env: Env, { profile }: ProfileFlags): Env {
+  if (profile === undefined) return env;
+  return { ...env, ATTEST_URL: undefined, ATTEST_API_KEY: undefined, ATTEST_VERIFY_URL: undefined };
+}
+
 function findKeptKey(env: Env, name: string, by: string | undefined): KeptKey | undefined {
   const path = findProfilesPath(env);
   const profiles: RawProfiles = path === undefined ? new Map() : readProfiles(path);

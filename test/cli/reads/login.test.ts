@@ -176,6 +176,20 @@ t.test(
   },
 );
 
+t.test('trust roots come from the service of the profile', async (t) => {
+  const home = makeHome(t, { bundle: '{}' });
+  await home.attest(login(), { piped: owner.key });
+  const file = join(home.dir, 'bundle');
+  const { stdout } = await home.attest(['verify', file, '--bundle', file]);
+  t.match(
+    stdout,
+    `${app.baseUrl}/verify/trust_roots.json, fetched now and trusted as served (address from profile default`,
+  );
+  const env = { ATTEST_VERIFY_URL: app.verifyUrl };
+  const other = await home.attest(['verify', file, '--bundle', file], { env });
+  t.match(other.stdout, '(address from ATTEST_VERIFY_URL)');
+});
+
 t.test('the key of a profile is sent to no other address', async (t) => {
   const home = makeHome(t);
   await home.attest(login(), { piped: owner.key });
