@@ -1,7 +1,6 @@
 /** Ctrl-C during `attest submit`: what is recorded is printed, and nothing further is submitted. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { text } from 'node:stream/consumers';
+import { truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import {
   AttestationService,
@@ -9,9 +8,9 @@ import {
   ItemOutcome,
   SubmissionStatus,
 } from '../../../gen/attestation/v1/attestations_pb.js';
-import { PROGRAM } from '../../support/calling/run-cli.js';
 import { serveRpc } from '../../support/servers/rpc-server.js';
 import { until } from '../../support/until.js';
+import { startAttest } from './attest-process.js';
 import { files, KEYS } from './submitting.js';
 
 type Answer = (item: BatchItem, place: number) => object;
@@ -41,21 +40,13 @@ const limited: Answer = () => ({
   error: { code: 'rate_limit.exceeded', message: 'too many', requestId: 'req_1' },
 });
 
+/** Starts `attest submit`; `says` waits for something on standard error. */
 function submit(t: Test, args: readonly string[], env: Record<string, string>) {
-  const child = spawn(process.execPath, [...PROGRAM, 'submit', ...args], {
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  t.teardown(() => child.kill('SIGKILL'));
+  const { child, ended } = startAttest(t, ['submit', ...args], { cwd: '.', env });
   let said = '';
-  child.stderr.setEncoding('utf8').on('data', (piece: string) => {
+  child.stderr.on('data', (piece: string) => {
     said += piece;
   });
-  const ended = Promise.all([text(child.stdout), once(child, 'close')]).then(([stdout, [code]]) => ({
-    stdout,
-    code,
-    stderr: said,
-  }));
   return { child, ended, says: (what: RegExp) => until(`${what} is said`, () => what.test(said)) };
 }
 
@@ -107,4 +98,56 @@ t.test('a wait for witnesses is given up, with the submissions printed as they a
   t.same(stdout.match(/^sub_\d {2}queued/gm), ['sub_0  queued', 'sub_1  queued', 'sub_2  queued']);
   t.match(stderr, /interrupted: 3 of 3 files were submitted\nto continue: .*\n$/);
   t.equal(code, 143);
+});
+
+t.test(
+  'in the middle of a large file, and of standard input that does not end, it ends at once',
+  async (t) => {
+    const { dir, paths } = files(t);
+    const large = join(dir, 'large');
+    writeFileSync(large, '');
+    // Sparse; hashing it takes minutes.
+    truncateSync(large, 200 * 1024 ** 3);
+    for (const last of [large, '-']) {
+      const service = await serveHeld(t, created);
+      const { child, ended } = submit(t, [...paths, last], service.env);
+      await until('it calls', () => service.held.length === 1);
+      service.held[0]?.();
+      const since = performance.now();
+      child.kill('SIGTERM');
+      const { code, stdout, stderr } = await ended;
+      t.equal(code, 143);
+      t.same(stdout.match(/^sub_\d/gm), ['sub_0', 'sub_1', 'sub_2'], 'what was recorded is printed');
+      t.match(stderr, /interrupted: 3 of 4 files were submitted/);
+      t.ok(performance.now() - since < 5_000);
+    }
+  },
+);
+
+t.test('an error of the batch is that of each file in it, and costs no poll of its own', async (t) => {
+  const treeSize = 3n;
+  const bundle = { batch: { id: 'btc_1', rootHash: '', firstIndex: 0n, treeSize } };
+  let polls = 0;
+  const { baseUrl } = await serveRpc(t, ({ service }) => {
+    service(AttestationService, {
+      batchCreateAttestations: ({ items }) => ({
+        results: items.map((_, place) => ({
+          outcome: ItemOutcome.CREATED,
+          submission: { id: `sub_${place}`, status: SubmissionStatus.QUEUED, logIndex: BigInt(place) },
+        })),
+      }),
+      getAttestation: ({ id }) => {
+        polls++;
+        return { id, status: SubmissionStatus.PARTIAL, bundle };
+      },
+    });
+  });
+  const { paths } = files(t);
+  const env = { ATTEST_URL: baseUrl, ATTEST_API_KEY: KEYS.test };
+  const { ended } = submit(t, [...paths, '--wait'], env);
+  const { code, stdout, stderr } = await ended;
+  t.equal(code, 1);
+  t.same(stdout.match(/^sub_\d/gm), ['sub_0', 'sub_1', 'sub_2']);
+  for (const i of [0, 1, 2]) t.match(stderr, new RegExp(`sub_${i} is not witnessed: .*\\(wait\\.partial\\)`));
+  t.equal(polls, 1);
 });

@@ -11,6 +11,7 @@ import { finishSubmissions } from '../../submit/finish.js';
 import { startGrace } from '../../submit/grace.js';
 import { type HashedInput, hashInput } from '../../submit/hash-input.js';
 import type { Input } from '../../submit/inputs.js';
+import { readAhead } from '../../submit/read-ahead.js';
 import { defaultMetadata } from '../../submit/recorded-name.js';
 import { openStages } from '../../submit/stages.js';
 import { affectsOneFile, openReport } from './submit-report.js';
@@ -34,6 +35,9 @@ type Submitting = {
   readonly timeoutMs: number;
   readonly flags: FilesFlags;
 };
+
+/** So many files are hashed before they can be submitted, within a rate limit for one. */
+const MAX_AHEAD = 10_000;
 
 /** An input's submission, or why there is none. */
 type Submitted = { readonly input: Input } & ({ submission: Submission } | { error: unknown });
@@ -80,7 +84,7 @@ export async function submitFiles(cli: Cli, inputs: readonly Input[], options: S
   let printed = Promise.resolve();
   try {
     const signals = { failed: failed.signal, stop, signal: grace.signal, onResults: stages.onSubmitted };
-    for await (const one of submitHashed(hashed, options, signals)) {
+    for await (const one of submitHashed(readAhead(hashed, MAX_AHEAD), options, signals)) {
       if ('error' in one && !affectsOneFile(one.error)) failed.abort();
       const { input } = one;
       const finished = 'error' in one ? one : finish(input, one.submission);
@@ -96,7 +100,12 @@ export async function submitFiles(cli: Cli, inputs: readonly Input[], options: S
     grace.end();
     interruption.end();
   }
-  report.end({ interruptedOf: stop.aborted ? inputs.length : undefined, build, kept, ...flags });
+  report.end({
+    interruptedOf: stop.aborted ? inputs.length : undefined,
+    build,
+    kept,
+    bundles: flags.bundles,
+  });
 }
 
 /** A file that waits for its result; `item` is its place among those that are submitted. */

@@ -36,7 +36,7 @@ type End = {
   readonly interruptedOf: number | undefined;
   readonly build: Build;
   /** The folder of bundles, and how many of them were there. */
-  readonly bundles?: string;
+  readonly bundles: string | undefined;
   readonly kept: number;
 };
 
@@ -64,8 +64,8 @@ export function openReport(cli: Cli, flags: ReportFlags): Report {
     end: ({ interruptedOf, build, bundles, kept }) => {
       if (alike > 0) printError(cli, `error: ${alike} more files failed for the same reason`);
       if (bundles !== undefined) {
-        const before = kept === 0 ? '' : `, ${kept} of them before`;
-        printError(cli, `wrote ${written} bundles to ${printable(bundles)}${before}`);
+        const before = kept === 0 ? '' : `, ${kept} were there`;
+        printError(cli, `wrote ${written - kept} bundles to ${printable(bundles)}${before}`);
       }
       if (interruptedOf !== undefined)
         printError(cli, `interrupted: ${recorded} of ${interruptedOf} files were submitted`);
