@@ -1,8 +1,10 @@
 /** Sets on the verify page: one file of a set, set files that are wrong, and the page as it is served. */
+import { createHash } from 'node:crypto';
 import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import t, { type Test } from 'tap';
+import { createSet } from '../../src/proof/set/create-set.js';
 import { proveMember } from '../../src/proof/set/set-proof.js';
 import { attestFolder, setOf } from '../cli/sets/attested-folder.js';
 import { presentOf } from '../client/files/folders.js';
@@ -51,6 +53,32 @@ t.test('one file of a set is found in it, and its path is shown', async (t) => {
     await page.getByText('Not verified: the file is not in the set.').first().waitFor();
     t.equal((await readVerdict(page, BUNDLE)).headline, 'Not verified');
     await assertWellMade(t, page, 'no-member');
+  });
+});
+
+t.test('files of any length are hashed, alone and in a folder', async (t) => {
+  const { at, art } = await attestFolder(t, ['empty', 'large']);
+  const large = 17 * 1024 * 1024 + 1;
+  const files = { empty: Buffer.alloc(0), large: Buffer.alloc(large, 7) };
+  const set = createSet();
+  const entries = Object.entries(files).map(([path, content]) => {
+    writeFileSync(join(art, path), content);
+    const sha256 = createHash('sha256').update(content).digest('hex');
+    return { path, bytes: content.length, sha256, salt: '0'.repeat(32) };
+  });
+  const text = entries.map((entry) => set.add(entry)).join('') + set.end().text;
+  writeFileSync(at('run.set.json'), text);
+  await onPage(t, async (page) => {
+    await dropEach(page, [at(BUNDLE), at('run.set.json'), art]);
+    t.equal(
+      (await readFindings(page)).counts,
+      'Files: 2 ok, 0 changed, 0 missing, 0 extra, 0 withheld; the set has 2 files.',
+    );
+    t.equal((await readVerdict(page, BUNDLE)).headline, 'Not verified', 'of another set');
+    for (const { path, sha256 } of entries) {
+      await dropPaths(page, [join(art, path)]);
+      await page.locator('[data-takes=artifact]').getByText(sha256).waitFor();
+    }
   });
 });
 

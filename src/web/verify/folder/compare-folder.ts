@@ -5,6 +5,7 @@ import { addFinding, type FolderTally, startTally } from '../../../proof/set/fol
 import { readSet, type SetSummary } from '../../../proof/set/read-set.js';
 import { SetError } from '../../../proof/set/set-error.js';
 import type { GivenBundle, GivenSet } from '../inputs/input-files.js';
+import { readPieces } from '../inputs/read-pieces.js';
 import type { GivenFolder } from './hash-folder.js';
 
 /** What came of comparing a folder with a set. */
@@ -20,6 +21,8 @@ export type ComparedFolder = {
 
 /** How many paths of a kind are shown. */
 const MAX_SHOWN = 20;
+
+/** About 1,000 entries, which take longer than as many bytes of a file. */
 const PIECE_BYTES = 256 * 1024;
 
 /**
@@ -33,9 +36,10 @@ export async function compareFolder(
   const tally = startTally();
   const ok: string[] = [];
   const evidence: string[] = [];
-  const isEvidence = await findEvidence(folder.files, [set.file, new Blob([new Uint8Array(bundle.bytes)])]);
+  const given = [set.file, new Blob([new Uint8Array(bundle.bytes)])];
+  const isEvidence = await findEvidence(folder.files, given, signal);
   try {
-    const { items, finish } = readSet(readPieces(set, signal));
+    const { items, finish } = readSet(readSetFile(set, signal));
     for await (const finding of compareFiles(items, folder.files)) {
       if (finding.status === 'extra' && isEvidence(finding.path)) evidence.push(finding.path);
       else addFinding(tally, finding, MAX_SHOWN);
@@ -48,17 +52,16 @@ export async function compareFolder(
   }
 }
 
-/** Reads a set file in pieces, between which the page does other things. Throws FormatError; the signal's reason. */
-export async function* readPieces({ name, file }: GivenSet, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < file.size; at += PIECE_BYTES) {
+/** Reads a set file. Throws FormatError if the browser cannot; the signal's reason. */
+export async function* readSetFile(
+  { name, file }: GivenSet,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* readPieces(file, signal, PIECE_BYTES);
+  } catch {
     signal.throwIfAborted();
-    const piece = await file
-      .slice(at, at + PIECE_BYTES)
-      .arrayBuffer()
-      .catch(() => {
-        throw new FormatError(`${name} cannot be read. Was it moved or changed meanwhile?`);
-      });
-    yield new Uint8Array(piece);
+    throw new FormatError(`${name} cannot be read. Was it moved or changed meanwhile?`);
   }
 }
 
@@ -66,9 +69,10 @@ export async function* readPieces({ name, file }: GivenSet, signal: AbortSignal)
 async function findEvidence(
   files: readonly PresentFile[],
   given: readonly Blob[],
+  signal: AbortSignal,
 ): Promise<(path: string) => boolean> {
   const alike = given.filter(({ size }) => files.some(({ bytes }) => bytes === size));
-  const digests = await Promise.all(alike.map((blob) => hashArtifact(blob)));
+  const digests = await Promise.all(alike.map((blob) => hashArtifact(readPieces(blob, signal))));
   const paths = files.filter(({ sha256 }) => digests.includes(sha256)).map(({ path }) => path);
   return (path) => paths.includes(path);
 }

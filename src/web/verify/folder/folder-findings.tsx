@@ -40,6 +40,7 @@ export function FolderFindings({ compared }: { compared: ComparedFolder }) {
           </details>
         </>
       )}
+      <p class="quiet">Browsers show pages no symbolic links: those are not compared.</p>
       {folder.ignored > 0 && (
         <p class="quiet">Left out by .attestignore in the folder: {folder.ignored.toLocaleString()}.</p>
       )}

@@ -129,7 +129,7 @@ function Progress({ name, progress, detail }: { name: string; progress?: number;
         </p>
         <progress value={progress} max={1} aria-label={`Reading ${name}`} />
       </div>
-      <p class="quiet">{detail}</p>
+      {detail !== undefined && <p class="quiet">{detail}</p>}
     </>
   );
 }

@@ -15,6 +15,7 @@ import {
   sortDropped,
 } from './input-files.js';
 import { EMPTY, type Loadable, problemState, type Report } from './loading.js';
+import { readPieces } from './read-pieces.js';
 
 /** What was given, and how it is given. */
 export type Inputs = {
@@ -141,7 +142,11 @@ async function hashFile(file: File, { signal, progress }: Report): Promise<Artif
     done += bytes;
     progress(done / file.size);
   };
-  return { name: nameOf(file), size: file.size, sha256: await hashArtifact(file, { signal, onBytes }) };
+  return {
+    name: nameOf(file),
+    size: file.size,
+    sha256: await hashArtifact(readPieces(file, signal), { onBytes }),
+  };
 }
 
 function messageOf(state: Loadable<never>): string | undefined {

@@ -4,7 +4,7 @@ import { judgeFolder } from '../../../proof/set/folder-tally.js';
 import type { ParsedBundle } from '../../../proof/verify/read/parsed-bundle.js';
 import { readBundle } from '../../../proof/verify/read/read-bundle.js';
 import { type Verification, verifyBundle } from '../../../proof/verify/verify.js';
-import { type ComparedFolder, compareFolder, readPieces } from '../folder/compare-folder.js';
+import { type ComparedFolder, compareFolder, readSetFile } from '../folder/compare-folder.js';
 import type { GivenFolder } from '../folder/hash-folder.js';
 import { type Expectations, verifyOptionsOf } from '../inputs/expectations.js';
 import type { Artifact, GivenBundle, GivenSet } from '../inputs/input-files.js';
@@ -88,7 +88,7 @@ async function verify(question: Complete): Promise<Outcome> {
     const asked = await verifyBundle(bundle.bytes, {
       ...verifyOptionsOf(expectations),
       ...(given !== undefined && !isFolder(given) && { artifactSha256: given.sha256 }),
-      ...(set !== undefined && { set: compared?.summary ?? readPieces(set, signal) }),
+      ...(set !== undefined && { set: compared?.summary ?? readSetFile(set, signal) }),
       trustRoots: roots.document,
       now: new Date(),
     });
