@@ -1,10 +1,13 @@
 import { chmodSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { ANCHOR_RUNTIME } from '../../gen/contracts/anchor.js';
 import { makeEvmSample } from '../proof/evm-sample.js';
 import { ARTIFACT } from '../proof/sample.js';
 import { runHere, runProcess } from '../support/calling/run-cli.js';
+import { listen } from '../support/servers/rpc-server.js';
 import { startAnvil } from '../support/witnesses/evm/anvil.js';
 import { ETHER, evmScene } from '../support/witnesses/evm/scene.js';
 
@@ -102,4 +105,41 @@ t.test('attest verify compares evidence with the chain that --evm-rpc names', as
   await anvil.reorganise(3);
   const gone = await runHere([...args, '--evm-rpc', anvil.url]);
   t.match(gone, { code: 1, stdout: /block \d+ of the chain is another/ }, 'after a reorganisation');
+});
+
+t.test('a folder of bundles asks a chain once about each event', async (t) => {
+  const { anvil, withChain, roots } = await makeEvmSample(t);
+  const questions: string[] = [];
+  const node = createServer(async (request, response) => {
+    const body = await text(request);
+    const { method, params } = JSON.parse(body);
+    questions.push(JSON.stringify([method, params]));
+    const answer = await fetch(anvil.url, {
+      method: 'POST',
+      body,
+      headers: { 'content-type': 'application/json' },
+    });
+    response.writeHead(200, { 'content-type': 'application/json' }).end(await answer.text());
+  });
+  const url = await listen(t, node);
+  const bundle = withChain();
+  const turned = { ...bundle, witnesses: [...(bundle.witnesses as unknown[])].reverse() };
+  const dir = t.testdir({
+    art: { artifact: Buffer.from(ARTIFACT) },
+    proofs: {
+      '1.json': JSON.stringify(bundle),
+      '2.json': JSON.stringify(bundle),
+      '3.json': JSON.stringify(turned),
+    },
+    'roots.json': JSON.stringify(roots()),
+  });
+  const at = (name: string) => join(dir, name);
+  const args = ['verify', at('art'), '--bundles', at('proofs'), '--trust-roots', at('roots.json')];
+  t.match(await runHere([...args, '--evm-rpc', url]), { code: 0, stdout: /^Files: 1 ok, .*; 3 bundles\n/ });
+  t.strictSame(questions.sort(), [...new Set(questions)].sort(), 'no question is asked twice');
+  t.match(questions.join(), 'eth_getTransactionReceipt');
+  t.match(await runHere(args), {
+    code: 2,
+    stdout: /not checked {2}artifact \(1\.json\): .*takes an RPC of chain/,
+  });
 });

@@ -40,6 +40,8 @@ type Judgement = {
   readonly isOther: boolean;
 };
 
+const MAX_REASON_LENGTH = 500;
+
 /** What bundles of every version have in them. */
 const MEDIA_TYPE = 'application/vnd.attestation-service.bundle.';
 
@@ -81,17 +83,27 @@ function claimedDigest({ parsed }: ReadBundle): string | undefined {
 }
 
 function judge(
-  { verdict, steps, statement, set, existedBy }: Verification,
+  verification: Verification,
   sha256: string | undefined,
   bundle: string,
   names: readonly string[],
 ): Omit<Judgement, 'isOther'> {
+  const { verdict, steps, statement, set, existedBy } = verification;
   const member = set?.member?.entry;
   const recorded = { bundle, verdict, sha256, names: member ? [member.path, ...names] : names };
   if (verdict !== 'verified' || statement === undefined) {
-    const status = verdict === 'not_verified' ? 'failed' : 'not_checked';
-    const reason = steps.find((step) => step.status === status)?.message ?? '';
-    return { judged: { ...recorded, reason, steps } };
+    return { judged: { ...recorded, reason: reasonOf(verification), steps } };
   }
   return { judged: { ...recorded, reason: '' }, proven: { project: statement.project, existedBy } };
+}
+
+/** The message of the first step that decides; of what could not be checked also those of its witnesses, as what is lacking. */
+function reasonOf({ verdict, steps, witnesses }: Verification): string {
+  const status = verdict === 'not_verified' ? 'failed' : 'not_checked';
+  const first = steps.find((step) => step.status === status);
+  const lacking = status === 'failed' ? [] : witnesses.filter((witness) => witness.status === status);
+  return [first, ...lacking]
+    .flatMap((found) => found?.message ?? [])
+    .join('; ')
+    .slice(0, MAX_REASON_LENGTH);
 }
