@@ -79,7 +79,8 @@ async function look(
   }
 }
 
-function refuseGivenUp({ id, status }: Submission): void {
+/** Throws AttestationError `wait.partial` or `wait.failed` of a submission whose witnesses' deadline has passed. */
+export function refuseGivenUp({ id, status }: Submission): void {
   const code = GAVE_UP.get(status);
   if (code === undefined) return;
   const message = `${id} is not witnessed: its witnesses' deadline has passed`;

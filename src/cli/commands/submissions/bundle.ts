@@ -1,43 +1,92 @@
 import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
-import { type Cli, printError, UsageError } from '../../cli.js';
+import { type Cli, print, printError, UsageError } from '../../cli.js';
+import { gatherIds, type IdFlags } from '../../fetch-bundles/bundle-ids.js';
+import { type Fetched, fetchBundles } from '../../fetch-bundles/fetch-bundles.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/client-flags.js';
+import { parseCount, parseDuration } from '../../flags/flag-values.js';
 import { openClient } from '../../flags/open-client.js';
+import { onInterruption } from '../../input/interruption.js';
+import { openProgress } from '../../output/progress.js';
+import { errorJson, errorText } from '../../output/report-error.js';
+import { openBundleFolder } from '../../submit/bundle-folder.js';
 
 const FORMATS = ['json', 'sigstore.json', 'tlog-proof', 'ots', 'cose'] as const;
 
-type Flags = ClientFlags & {
-  format: (typeof FORMATS)[number];
-  output?: string;
-  wait?: boolean;
-};
+type Flags = ClientFlags &
+  IdFlags & {
+    format: (typeof FORMATS)[number];
+    output?: string;
+    bundles?: string;
+    force?: boolean;
+    wait?: boolean;
+    timeout: string;
+    concurrency: string;
+    json?: boolean;
+  };
 
 const HELP = `
 Formats: json is the bundle for \`attest verify\`; sigstore.json the Sigstore bundle in it, for cosign and other tools;
 tlog-proof a C2SP tlog-proof; ots an OpenTimestamps proof of the submission's leaf_sha256, once a Bitcoin block has it;
 cose a COSE receipt (RFC 9942), once the log has two submissions.
+
+--bundles writes many bundles, as <id>.bundle.json: of the IDs given, of those in a file (--ids-from, a line each), and of a
+build. A bundle that is there already is kept, so that the same command continues one that was interrupted; another file in
+its place is an error. \`attest verify FOLDER --bundles\` finds the files by their digests, whatever the names.
 ${CLIENT_HELP}
 
 Examples:
   $ attest bundle sub_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T -o model.bin.bundle
-  $ attest bundle sub_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --format sigstore.json > model.bin.sigstore.json`;
+  $ attest bundle sub_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --format sigstore.json > model.bin.sigstore.json
+  $ attest bundle --build ci-4711 --wait --timeout 5m --bundles proofs/
+  $ attest submit dist/*.tgz --quiet | attest bundle --ids-from - --wait --bundles proofs/`;
 
 /** `attest bundle`. */
 export function addBundle(program: Command, cli: Cli): void {
   addClientFlags(program.command('bundle'))
-    .description('fetch the proof bundle of a submission')
-    .argument('<id>', 'submission ID, sub_...')
+    .argument('[id...]', 'submission IDs, sub_...')
+    .option('--ids-from <file>', 'also the IDs in this file, one a line; - is standard input')
+    .option('--build <id>', 'also the submissions of this build')
+    .option('--bundles <dir>', 'write each bundle to <dir>/<id>.bundle.json')
+    .option('--force', 'overwrite other files in <dir>')
     .addOption(new Option('--format <format>', 'bundle format').choices(FORMATS).default('json'))
-    .option('-o, --output <file>', 'output file (default: standard output)')
-    .option('--wait', 'wait until the submission is witnessed')
-    .option('--json', 'print errors as JSON')
+    .option('-o, --output <file>', 'output file of one bundle (default: standard output)')
+    .option('--wait', 'wait until the submissions are witnessed')
+    .option('--timeout <duration>', 'timeout of --wait, 1s to 30d', '10m')
+    .option('--concurrency <count>', 'bundles at a time, 1 to 64', '8')
+    .option('--json', 'print one line of JSON per bundle of --bundles, and errors as JSON')
     .addHelpText('after', HELP)
-    .action((id: string, flags: Flags) => fetchBundle(cli, id, flags));
+    .action((ids: string[], flags: Flags) => bundle(cli, ids, flags));
 }
 
-async function fetchBundle(cli: Cli, id: string, { format, output, wait, ...flags }: Flags): Promise<void> {
+async function bundle(cli: Cli, ids: readonly string[], flags: Flags): Promise<void> {
+  const { build, idsFrom, bundles, force, output, format } = flags;
+  const timeoutMs = parseDuration('--timeout', flags.timeout, '1s', '30d');
+  const concurrency = parseCount('--concurrency', flags.concurrency, 64);
+  const [id] = ids;
+  if (id === undefined && build === undefined && idsFrom === undefined) {
+    throw new UsageError("missing required argument 'id', and neither --build nor --ids-from is given");
+  }
+  if (bundles !== undefined) {
+    if (output !== undefined || format !== 'json')
+      throw new UsageError('--bundles goes with no --output, and with no --format but json');
+    await fetchMany(cli, ids, { ...flags, bundles }, { timeoutMs, concurrency });
+    return;
+  }
+  if (id === undefined || ids.length > 1 || build !== undefined || idsFrom !== undefined || force) {
+    throw new UsageError('several IDs, --ids-from, --build and --force need --bundles <dir>');
+  }
+  await fetchBundle(cli, id, flags, timeoutMs);
+}
+
+async function fetchBundle(
+  cli: Cli,
+  id: string,
+  { format, output, wait, ...flags }: Flags,
+  timeoutMs: number,
+): Promise<void> {
   const { attestations } = openClient(cli, flags);
-  if (wait) await attestations.waitUntilWitnessed(id);
+  if (wait) await attestations.waitUntilWitnessed(id, { timeoutMs });
   const { data } = await attestations.downloadBundle({ id, format: `bundle.${format}` });
   if (output === undefined) {
     cli.stdout.write(data);
@@ -47,4 +96,53 @@ async function fetchBundle(cli: Cli, id: string, { format, output, wait, ...flag
     throw new UsageError(`${output} cannot be written: ${error.message}`);
   });
   printError(cli, `wrote ${output}, ${data.length} bytes`);
+}
+
+async function fetchMany(
+  cli: Cli,
+  given: readonly string[],
+  flags: Flags & { bundles: string },
+  { timeoutMs, concurrency }: { timeoutMs: number; concurrency: number },
+): Promise<void> {
+  const { bundles: dir, force = false, wait = false, json } = flags;
+  const client = openClient(cli, flags);
+  const now = () => cli.now().getTime();
+  const count = { written: 0, kept: 0, failed: 0 };
+  const interruption = onInterruption(cli, 'stopping after the bundles under way; repeat to exit at once');
+  const { signal: stop } = interruption;
+  try {
+    const ids = await gatherIds(cli, given, flags, { client, signal: stop });
+    const folder = openBundleFolder(dir, ids, { force, isContinued: true });
+    const progress = openProgress(
+      { output: cli.stderr, now },
+      'fetching',
+      ids.length,
+      String,
+      () => ' bundles',
+    );
+    const onFetched = (fetched: Fetched) => {
+      progress.add(1);
+      if (fetched.error !== undefined) progress.clear();
+      count['error' in fetched ? 'failed' : fetched.isKept ? 'kept' : 'written']++;
+      printFetched(cli, fetched, json);
+    };
+    await fetchBundles(ids, { client, folder, wait, timeoutMs, concurrency, stop, now, onFetched });
+    progress.clear();
+    const rest = ids.length - count.written - count.kept;
+    const parts = [`wrote ${count.written} bundles to ${dir}`, `${count.kept} were there`, `${rest} are not`];
+    printError(cli, `${parts.join(', ')}${stop.aborted ? ': the same command continues' : ''}`);
+    if (count.failed > 0) cli.exitCode = 1;
+  } catch (error) {
+    if (!stop.aborted) throw error;
+  } finally {
+    interruption.end();
+  }
+}
+
+function printFetched(cli: Cli, fetched: Fetched, json = false): void {
+  const { id, error } = fetched;
+  if ('file' in fetched) {
+    if (json) print(cli, JSON.stringify({ id, bundle: fetched.file, is_kept: fetched.isKept }));
+  } else if (json) print(cli, JSON.stringify({ id, error: errorJson(error) }));
+  else printError(cli, `error: ${id}: ${errorText(error)}`);
 }
