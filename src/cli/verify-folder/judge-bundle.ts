@@ -1,6 +1,6 @@
 /** What one bundle of many proves, without the file that it is about. */
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 import { type ReadBundle, readBundle } from '../../proof/verify/read/read-bundle.js';
 import type { Step } from '../../proof/verify/report.js';
 import { SHA256 } from '../../proof/verify/steps/statement-step.js';
@@ -22,7 +22,7 @@ export type JudgedBundle = {
   readonly verdict: Verdict;
   /** SHA-256 of its file in lower-case hex: proven if the verdict is `verified`, else what the bundle claims. */
   readonly sha256?: string | undefined;
-  /** The paths that its file may have: that in its member proof, and that in the bundle's name. The first is for people. */
+  /** The paths that its file may have: that in its member proof, and those of the bundle's name. The first is for people. */
   readonly names: readonly string[];
   /** Why it is not verified; empty if it is. */
   readonly reason: string;
@@ -45,19 +45,24 @@ const MAX_REASON_LENGTH = 500;
 /** What bundles of every version have in them. */
 const MEDIA_TYPE = 'application/vnd.attestation-service.bundle.';
 
-/** Creates the judge of the bundles in a folder. It reads one bundle at a time, and never throws. */
+/**
+ * Creates the judge of the bundles in a folder, about the files of the folder `of`. It reads one bundle at a time, and never
+ * throws.
+ */
 export function createBundleJudge(
   folder: string,
+  of: string,
   { project, ...options }: BundleOptions,
 ): (file: BundleFile) => Promise<Judgement> {
   const verify = createBundleVerifier(options);
   return async ({ path, problem }) => {
-    const names = [path.replace(/(?:\.bundle)?\.json$/, '')];
+    const name = path.replace(/(?:\.bundle)?\.json$/, '');
+    const names = namesIn(of, name);
     const unread = (reason: string, isOther: boolean): Judgement => ({
       judged: { bundle: path, verdict: 'could_not_check', names, reason },
       isOther,
     });
-    const isNamed = () => path.endsWith('.bundle.json') && existsSync(join(folder, names[0] ?? ''));
+    const isNamed = () => path.endsWith('.bundle.json') && existsSync(join(folder, name));
     if (problem !== undefined) return unread(`the folder ${problem}`, false);
     const file = readBundleBytes(join(folder, path));
     if ('problem' in file) return unread(`the bundle ${file.problem}`, !isNamed());
@@ -72,6 +77,19 @@ export function createBundleJudge(
       return unread('the verification itself failed', !isNamed());
     }
   };
+}
+
+/**
+ * The paths in a folder (absolute) that a file recorded under this name may have: a name that begins as the folder's path
+ * ends is one from where the files were submitted, as `build/art/a` of `a` in `/home/me/build/art`.
+ */
+function namesIn(folder: string, name: string): string[] {
+  const segments = name.split('/');
+  const end = folder.split(sep);
+  const inner = segments.flatMap((_, i) =>
+    i > 0 && segments.slice(0, i).join('/') === end.slice(-i).join('/') ? segments.slice(i).join('/') : [],
+  );
+  return [...inner, name];
 }
 
 /** The digest that the bundle is asked about: of the entry in its member proof, or what it says was attested. */

@@ -79,7 +79,7 @@ async function judgeBundles(
   const omitted = new Set(outputs.flatMap((path) => findInside(from, path) ?? []));
   const found = listBundles(from, (path) => omitted.has(path));
   const place = findInside(folder, realpathSync(from));
-  const judge = createBundleJudge(from, options);
+  const judge = createBundleJudge(from, realpathSync(folder), options);
   const shown = { output: cli.stderr, now: () => cli.now().getTime() };
   const progress = openProgress(shown, 'verifying', found.length, String, () => ' bundles');
   const [bundles, facts, inFolder]: [JudgedBundle[], ProvenFacts[], Set<string>] = [[], [], new Set()];

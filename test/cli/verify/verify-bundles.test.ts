@@ -11,7 +11,7 @@ import { attestFiles, bundlesOf } from './attested-files.js';
 
 const PATHS = ['a-b', 'a/b', 'one', 'shots/shot.png', 'two'];
 
-t.test('a folder whose files all have a bundle is verified, whatever the names', async (t) => {
+t.test('a folder whose files all have a bundle is verified, by any name', async (t) => {
   const { args, at } = await attestFiles(t, PATHS);
   renameSync(at('proofs/one.bundle.json'), at('proofs/a/x.json'));
   renameSync(at('art/two'), at('art/three'));
@@ -62,6 +62,20 @@ t.test('files that are changed, missing or extra are named, with exit code 1', a
   );
   t.notOk('projects' in report || 'existed_by' in report, 'nothing is stated as proven');
   t.match(await runHere([...args, '--extra-ok']), { code: 1, stdout: /\(1 changed, 1 missing\)\.\n$/ });
+});
+
+t.test('a file is changed also if its bundle was recorded from outside the folder', async (t) => {
+  const { args, at, write, bundles } = await attestFiles(t, ['a/one', 'two']);
+  rmSync(at('proofs'), { recursive: true });
+  write('proofs/art/a/one.bundle.json', bundles[0]);
+  write('proofs/other/two.bundle.json', bundles[1]);
+  t.match(await runHere(args), { code: 0 });
+  for (const path of ['a/one', 'two']) writeFileSync(at(`art/${path}`), 'altered');
+  t.match(await runHere(args), {
+    code: 1,
+    stdout:
+      /^changed {6}a\/one \(art\/a\/one\.bundle\.json\)\nmissing {6}other\/two \(other\/two\.bundle\.json\)\nextra {8}two\n/,
+  });
 });
 
 t.test('--extra-ok lets files without a bundle pass, and no others', async (t) => {
