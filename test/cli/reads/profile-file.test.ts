@@ -184,9 +184,9 @@ t.test('a login that is killed leaves the profiles as they were or with the new 
   const startedMs = Date.now();
   await startLogin(home.env, 'first').ended;
   const tookMs = Date.now() - startedMs;
-  for (let i = 0; i < 8; i++) {
+  for (let i = 0; i < 6; i++) {
     const { child, ended } = startLogin(home.env, `killed${i}`);
-    await delay(tookMs * (0.6 + 0.06 * i));
+    await delay(tookMs * (0.6 + 0.08 * i));
     child.kill('SIGKILL');
     await ended;
     const profiles = home.read();
