@@ -31,7 +31,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   lookup: 'list the submissions of files',
   correct: 'replace metadata that failed its schema',
   redact: 'erase the metadata of a submission; this cannot be undone',
-  bundle: 'fetch the proof bundle of a submission',
+  bundle: 'fetch the proof bundles of submissions',
   set: 'show a set of files, or parts of it',
   verify: 'verify a file or a folder against its proof bundle, or exported submissions',
   'verify-page': 'write a page that verifies bundles offline, as one HTML file',

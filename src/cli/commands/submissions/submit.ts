@@ -56,7 +56,6 @@ Examples:
 /** `attest submit`. */
 export function addSubmit(program: Command, cli: Cli): void {
   addFolderFlags(addClientFlags(program.command('submit')))
-    .description('hash files, or a folder as one set, and submit the hashes')
     .argument('[file...]', 'files, or one folder, to attest; sha256:<hex>, or - for standard input')
     .option('--files-from <file>', 'submit the files that a list names, too')
     .option('-0, --null', 'names in that list end with a NUL')

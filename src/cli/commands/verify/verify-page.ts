@@ -27,7 +27,6 @@ Examples:
 export function addVerifyPage(program: Command, cli: Cli): void {
   program
     .command('verify-page')
-    .description('write a page that verifies bundles offline, as one HTML file')
     .option('--trust-roots <file>', 'trust roots to put inside: a copy of trust_roots.json')
     .option('--verify-url <url>', 'base URL of trust_roots.json, if there is no copy (ATTEST_VERIFY_URL)')
     .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)')

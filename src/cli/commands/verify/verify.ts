@@ -56,7 +56,6 @@ const PROJECT_ID_FORM = 'prj_ and 26 digits and capital letters';
 /** `attest verify`. */
 export function addVerify(program: Command, cli: Cli): void {
   addFolderFlags(program.command('verify'))
-    .description('verify a file or a folder against its proof bundle, or exported submissions')
     .argument('[file]', 'file, sha256: and 64 hex digits, or with --set or --bundles a folder')
     .option('--bundle <file>', 'proof bundle of the file, or of its set')
     .option('--bundles <dir>', 'folder of proof bundles, of the file or of the files of the folder')
