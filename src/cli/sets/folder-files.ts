@@ -19,6 +19,9 @@ Of a folder all files count, also hidden ones, without those that .attestignore 
 and --exclude take such patterns, too. Symbolic links, sockets, devices, unreadable files and names that are not UTF-8 are
 errors, listed before anything is done; --follow-symlinks follows links inside the folder.`;
 
+/** How the names of bundles of files end, in a folder of them. */
+export const BUNDLE_ENDING = '.bundle.json';
+
 /** Adds the flags. */
 export function addFolderFlags(command: Command): Command {
   return command
@@ -37,14 +40,20 @@ export function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
-/** Lists the files of a folder that the flags choose, by their paths in it. Throws as listFiles does. */
+/**
+ * Lists the files of a folder that the flags choose, by their paths in it; no bundles that are in `bundles`, a folder anywhere.
+ * Throws as listFiles does.
+ */
 export async function listFolderFiles(
   folder: string,
-  flags: FolderFlags,
-  signal?: AbortSignal,
+  { bundles, ...flags }: FolderFlags & { bundles?: string },
 ): Promise<string[]> {
-  const filter = await selectFiles(folder, flags);
-  return await listFiles(folder, { filter, followSymlinks: flags.followSymlinks, signal });
+  const inside = bundles === undefined ? undefined : findInside(folder, bundles);
+  const prefix = inside === '' ? '' : `${inside}/`;
+  const isOmitted = (path: string) =>
+    inside !== undefined && path.startsWith(prefix) && path.endsWith(BUNDLE_ENDING);
+  const filter = await selectFiles(folder, { ...flags, isOmitted });
+  return await listFiles(folder, { filter, followSymlinks: flags.followSymlinks });
 }
 
 /**

@@ -10,13 +10,14 @@ export type Build = { readonly id: string; readonly isGiven: boolean };
 
 /** Help text about builds. */
 export const BUILD_HELP = `
---build names the build that the submissions are of, such as a CI run. The idempotency key of each is the SHA-256, in hex, of
-the JSON array ["attest submit", build, path, sha256] without spaces, so the same command continues a run that ended early: it
-prints the same IDs and makes no second submission, for 24 hours (then the service forgets keys). A file whose content has
-changed is a new submission. Without --build each run has an ID of its own, which it prints if it ends early; --resume with it
-is the same as --build. Set file and bundles of the same build may be there.`;
+--build names the build that the submissions are of, such as a CI run; \`attest list --build\` and \`attest bundle --build\` find
+them. The same command continues a run that ended early: it lists what the build has, prints the same IDs and makes no second
+submission. A file whose content has changed is a new submission; other metadata needs another build. Each idempotency key is the SHA-256, in hex, of
+the JSON array ["attest submit", build, path, sha256] without spaces. Without --build each run has an ID of its own, which it
+prints if it ends early; --resume with it is the same as --build. Set file and bundles of the same build may be there.`;
 
-const ID = /^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]{1,128}$/u;
+/** As the service has it. */
+const ID = /^[^\s\p{Cc}]\P{Cc}{0,127}$/u;
 
 /** The build by the flags; with `makeId`'s ID by default. Throws UsageError if both name one, or it is malformed. */
 export function readBuild({ build, resume }: BuildFlags, makeId: () => string): Build {
@@ -25,9 +26,11 @@ export function readBuild({ build, resume }: BuildFlags, makeId: () => string): 
   }
   const given = build ?? resume;
   if (given === undefined) return { id: makeId(), isGiven: false };
-  if (ID.test(given) && given.trim() !== '') return { id: given, isGiven: true };
+  if (ID.test(given)) return { id: given, isGiven: true };
   const flag = build === undefined ? '--resume' : '--build';
-  throw new UsageError(`${flag} is not 1 to 128 characters without control characters`);
+  throw new UsageError(
+    `${flag} is not 1 to 128 characters without control characters, the first of which is no space`,
+  );
 }
 
 /** The idempotency key of a build's file. */

@@ -7,8 +7,8 @@ import { readBundle } from '../../proof/verify/read/read-bundle.js';
 import { UsageError } from '../cli.js';
 import { readBundleFile } from '../input/bundle-file.js';
 import { errnoReason } from '../input/input-file.js';
+import { BUNDLE_ENDING } from '../sets/folder-files.js';
 
-const ENDING = '.bundle.json';
 const BAD_SEGMENT = /(?:^|\/)\.{0,2}(?:\/|$)|\0/;
 
 /** Bundles of files, by the names that the files are recorded under. */
@@ -32,7 +32,7 @@ export function openBundleFolder(
   names: readonly string[],
   { force, isContinued }: { force: boolean; isContinued: boolean },
 ): BundleFolder {
-  const pathOf = (name: string) => join(folder, `${name}${ENDING}`);
+  const pathOf = (name: string) => join(folder, `${name}${BUNDLE_ENDING}`);
   const seen = new Set<string>();
   for (const name of names) {
     if (BAD_SEGMENT.test(name)) throw new UsageError(`no bundle can be written for the name ${name}`);

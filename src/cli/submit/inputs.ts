@@ -15,6 +15,8 @@ export type InputFlags = FolderFlags & {
   readonly null?: boolean;
   readonly checksums?: string;
   readonly each?: boolean;
+  /** Its bundles are no inputs. */
+  readonly bundles?: string;
 };
 
 /** Help text about inputs. */

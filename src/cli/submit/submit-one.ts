@@ -25,6 +25,10 @@ type OneSubmission = {
   readonly sha256: string;
   readonly metadata: JsonObject;
   readonly validation: ValidationMode;
+  /** The build that it is of. */
+  readonly build?: string | undefined;
+  /** The submission of a run before, which is taken in place of a new one. */
+  readonly earlier?: Submission | undefined;
   /** Random by default. */
   readonly idempotencyKey?: string | undefined;
   /** Whether to wait until it is witnessed, for at most `timeoutMs`. */
@@ -54,22 +58,27 @@ export async function submitOne(
   one: OneSubmission,
   flags: PrintFlags,
 ): Promise<Submission | undefined> {
-  const { client, sha256, metadata, validation, idempotencyKey, signal } = one;
-  const request = { artifact: { sha256 }, metadata, validation };
-  const created = await callUntil(signal, (signal) =>
-    client.attestations.create(request, { idempotencyKey, signal }),
-  );
+  const { signal, bundle } = one;
+  const created = one.earlier ?? (await create(one));
   if (created === undefined) {
     printError(cli, 'interrupted: the service had not answered, so it may have recorded the submission');
     return undefined;
   }
   const landed = one.wait ? await waitFor(cli, created, one) : created;
   printOne(cli, landed, one, flags);
-  const { bundle } = one;
   if (bundle !== undefined && !signal.aborted && cli.exitCode === 0) {
     await writeBundle(cli, one, { id: landed.id, bundle });
   }
   return landed;
+}
+
+/** Undefined if it was interrupted before the answer. */
+async function create(one: OneSubmission): Promise<Submission | undefined> {
+  const { client, sha256, metadata, validation, build, idempotencyKey } = one;
+  const request = { artifact: { sha256 }, metadata, validation, ...(build !== undefined && { build }) };
+  return await callUntil(one.signal, (signal) =>
+    client.attestations.create(request, { idempotencyKey, signal }),
+  );
 }
 
 /** The submission once it is witnessed; as it was, with the error printed, if that fails or the signal aborts. */

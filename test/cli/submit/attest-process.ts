@@ -6,7 +6,7 @@ import { PROGRAM } from '../../support/calling/run-cli.js';
 
 type Options = { cwd: string; env: Record<string, string>; input?: string };
 
-/** Starts the program until the test ends; `lines` counts what it has printed. */
+/** Starts the program until the test ends; `lines` counts what it has printed, `said` is what it said. */
 export function startAttest(t: Test, args: readonly string[], { cwd, env, input }: Options) {
   const child = spawn(process.execPath, [...PROGRAM, ...args], {
     cwd,
@@ -24,7 +24,7 @@ export function startAttest(t: Test, args: readonly string[], { cwd, env, input 
     said += piece;
   });
   const ended = once(child, 'close').then(([code]) => ({ stdout: printed, code, stderr: said }));
-  return { child, ended, lines: () => printed.split('\n').length - 1 };
+  return { child, ended, said: () => said, lines: () => printed.split('\n').length - 1 };
 }
 
 /** Runs it to its end. */

@@ -3,8 +3,10 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { createClient } from '../../../src/client/client.js';
 import { makeFolder } from '../../client/files/folders.js';
 import { startApp } from '../../support/app.js';
+import { startFaultProxy } from '../../support/breaking/fault-proxy.js';
 import { runHere } from '../../support/calling/run-cli.js';
 import { newKey } from '../../support/calling/test-keys.js';
 import { until } from '../../support/until.js';
@@ -34,10 +36,18 @@ t.test(
       const cwd = t.testdir({ art: {} });
       makeFolder(t, paths, join(cwd, 'art'));
       const { env, count } = await project({ perSecond: 60 });
+      const proxy = await startFaultProxy(t, app.baseUrl);
+      // Of the first call 60 pass, or the more of a second window. The next one is not answered.
+      let calls = 0;
+      const isSecond = ({ url }: { url?: string }) => url?.includes('BatchCreate') === true && ++calls === 2;
+      void proxy.breakNext(isSecond, () => {});
       const args = ['submit', 'art', '--each', '--wait', '--bundles', 'bundles'];
       const flags = signal === 'SIGINT' ? ['--build', 'ci 4711'] : [];
-      const { child, ended, lines } = startAttest(t, [...args, ...flags], { cwd, env });
-      await until('a third is done', () => lines() >= 60);
+      const held = { ...env, ATTEST_URL: proxy.url };
+      const { child, ended, lines, said } = startAttest(t, [...args, ...flags], { cwd, env: held });
+      await until('a third is done', () => lines() >= 60).catch((error: Error) => {
+        throw new Error(`${error.message}: ${lines()} lines, and ${said()}`);
+      });
       t.ok(existsSync(join(cwd, 'bundles/art/d0/0.bundle.json')), 'bundles are written as they land');
       child.kill(signal);
       const first = await ended;
@@ -90,6 +100,40 @@ t.test('keys follow from build, path and digest as the help says', async (t) => 
   await runHere(['submit', ...paths], { env });
   await runHere(['submit', ...paths], { env });
   t.equal(new Set(created.map(({ idempotencyKey }) => idempotencyKey)).size, 6, 'random without a build');
+});
+
+t.test('the service finds the submissions of a build, also when it has forgotten their keys', async (t) => {
+  const { env, count } = await project();
+  const { paths, dir } = files(t);
+  const twin = join(dir, 'twin');
+  writeFileSync(twin, 'first');
+  const metadata = ['--schema', 'purl', '--metadata', '{"purl": "pkg:npm/a@1"}'];
+  const submit = (...flags: string[]) =>
+    runHere(['submit', ...paths, twin, '--quiet', '--build', 'b', ...flags], { env });
+  const first = await submit(...metadata);
+  const ids = idsOf(first.stdout);
+  t.equal(new Set(ids).size, 4, 'files that are alike have one each');
+  const client = createClient({ baseUrl: env.ATTEST_URL, apiKey: env.ATTEST_API_KEY });
+  const { data } = await client.attestations.list({ build: 'b' });
+  t.same(data.map(({ id }) => id).sort(), [...ids].sort());
+  await app.pool`delete from idempotency_key`;
+  t.equal((await submit(...metadata)).stdout, first.stdout);
+  t.equal(await count(), 4);
+  const set = await runHere(['submit', dir, '--set', `${dir}.json`, '--build', 'b', '--quiet'], { env });
+  await app.pool`delete from idempotency_key`;
+  const again = await runHere(['submit', dir, '--set', `${dir}.json`, '--build', 'b', '--quiet'], { env });
+  t.equal(again.stdout, set.stdout);
+  t.equal(await count(), 5);
+});
+
+t.test('a key that may only submit continues a build by idempotency keys', async (t) => {
+  const { key } = await newKey(app, { scopes: ['attestations:write'] });
+  const env = { ATTEST_URL: app.baseUrl, ATTEST_API_KEY: key };
+  const { paths } = files(t);
+  const args = ['submit', ...paths, '--quiet', '--build', 'b'];
+  const first = await runHere(args, { env });
+  t.match(first, { code: 0, stderr: '' });
+  t.equal((await runHere(args, { env })).stdout, first.stdout);
 });
 
 /** A folder, and `attest submit` that makes its set. */

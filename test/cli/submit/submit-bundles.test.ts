@@ -88,6 +88,19 @@ t.test('no name and no link leads out of the folder', async (t) => {
   t.match(await submit('--checksums', sums), { code: 1, stdout: /^sub_/, stderr: /ENAMETOOLONG/ });
 });
 
+t.test('bundles among the files of a folder are not submitted by the next run', async (t) => {
+  for (const inside of ['.', 'proofs']) {
+    const dir = t.testdir({ art: { a: 'a', 'b.bundle.json': 'b' } });
+    const art = join(dir, 'art');
+    const args = ['submit', art, '--each', '--wait', '--quiet', '--build', inside];
+    const submit = () => runHere([...args, '--bundles', join(art, inside)], { env });
+    const first = await submit();
+    t.match(first, { code: 0 });
+    t.equal(idsOf(first.stdout).length, inside === '.' ? 1 : 2);
+    t.equal((await submit()).stdout, first.stdout);
+  }
+});
+
 t.test('while a thousand files wait, polls are as many as for one', async (t) => {
   const cwd = t.testdir({ art: {} });
   const paths = Array.from({ length: 1_000 }, (_, i) => `${i}`);

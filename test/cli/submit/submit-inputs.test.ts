@@ -112,7 +112,7 @@ t.test('malformed lists and wrong combinations are named, and nothing is submitt
   writeFileSync(at('latin'), Buffer.from('three\nf\xfcnf\n', 'latin1'));
   writeFileSync(at('nul'), 'three\0art/one\0');
   writeFileSync(at('long'), `three\n${'x'.repeat(10_001)}\n`);
-  writeFileSync(at('missing'), 'three\nnot/here\n');
+  writeFileSync(at('missing'), `${at('three')}\nnot/here\n`);
   writeFileSync(at('folders'), `${at('art')}\n`);
   writeFileSync(at('empty'), '\n');
   writeFileSync(at('sums'), `${digest('x')}  x\nhello\n`);

@@ -7,8 +7,9 @@ import type { Cli } from '../../cli.js';
 import { onInterruption } from '../../input/interruption.js';
 import { type Build, submissionKey } from '../../submit/build.js';
 import { openBundleFolder } from '../../submit/bundle-folder.js';
+import { type Earlier, findEarlier } from '../../submit/earlier.js';
 import { finishSubmissions } from '../../submit/finish.js';
-import { startGrace } from '../../submit/grace.js';
+import { callUntil, startGrace } from '../../submit/grace.js';
 import { type HashedInput, hashInput } from '../../submit/hash-input.js';
 import type { Input } from '../../submit/inputs.js';
 import { readAhead } from '../../submit/read-ahead.js';
@@ -83,8 +84,10 @@ export async function submitFiles(cli: Cli, inputs: readonly Input[], options: S
   // Results are printed in the order of the inputs, while others are submitted and waited for.
   let printed = Promise.resolve();
   try {
+    const earlier = await callUntil(stop, (signal) => findEarlier(options.client, build, { signal }));
     const signals = { failed: failed.signal, stop, signal: grace.signal, onResults: stages.onSubmitted };
-    for await (const one of submitHashed(readAhead(hashed, MAX_AHEAD), options, signals)) {
+    const ahead = readAhead(hashed, MAX_AHEAD);
+    for await (const one of submitHashed(ahead, { ...options, ...signals, earlier })) {
       if ('error' in one && !affectsOneFile(one.error)) failed.abort();
       const { input } = one;
       const finished = 'error' in one ? one : finish(input, one.submission);
@@ -109,10 +112,11 @@ export async function submitFiles(cli: Cli, inputs: readonly Input[], options: S
 }
 
 /** A file that waits for its result; `item` is its place among those that are submitted. */
-type Waiting = HashedInput & { item: number };
+type Waiting = { readonly item: number; readonly input: Input; readonly result?: Submitted };
 
 /** `failed` ends the hashing of further files; `stop` also makes no further call, and leaves out what has no result. */
-type Signals = {
+type SubmitHashedOptions = Submitting & {
+  readonly earlier: Earlier | undefined;
   readonly failed: AbortSignal;
   readonly stop: AbortSignal;
   /** After a stop, breaks off the call under way. */
@@ -120,30 +124,32 @@ type Signals = {
   readonly onResults: (count: number) => void;
 };
 
-/** Submits files and yields the results in their order. */
+/** Submits files that the build does not have, and yields the results of all in their order. */
 async function* submitHashed(
   hashed: AsyncIterable<HashedInput>,
-  { client, build, metadata, validation }: Submitting,
-  { failed, stop, signal, onResults }: Signals,
+  options: SubmitHashedOptions,
 ): AsyncGenerator<Submitted> {
+  const { client, earlier, failed, stop, signal, onResults } = options;
   const waiting: Waiting[] = [];
   let count = 0;
   const items = async function* (): AsyncGenerator<SubmitManyItem> {
     for await (const one of hashed) {
       if (failed.aborted || stop.aborted) return;
-      const isReadable = 'sha256' in one;
-      waiting.push({ ...one, item: isReadable ? count++ : Number.NEGATIVE_INFINITY });
-      if (!isReadable) {
-        onResults(1);
+      const { input } = one;
+      const item = 'sha256' in one ? makeItem(input, one.sha256, options) : undefined;
+      const submission = item && earlier?.(item.artifact.sha256, item.metadata);
+      if (item !== undefined && submission === undefined) {
+        waiting.push({ input, item: count++ });
+        yield item;
         continue;
       }
-      const { input, sha256 } = one;
-      const item = { artifact: { sha256 }, metadata: metadata ?? defaultMetadata(input.name, sha256) };
-      yield { ...item, validation, idempotencyKey: submissionKey(build, { name: input.name, sha256 }) };
+      const result = 'error' in one ? one : { input, submission: submission as Submission };
+      waiting.push({ input, item: Number.NEGATIVE_INFINITY, result });
+      onResults(1);
     }
   };
-  const options = { stop, signal, onResults };
-  for await (const { index, submission, error } of client.attestations.submitMany(items(), options)) {
+  const calls = { stop, signal, onResults };
+  for await (const { index, submission, error } of client.attestations.submitMany(items(), calls)) {
     yield* takeUntil(waiting, index);
     const { input } = waiting.shift() as Waiting;
     yield submission === undefined ? { input, error } : { input, submission };
@@ -151,10 +157,20 @@ async function* submitHashed(
   yield* takeUntil(waiting, count);
 }
 
-/** Takes the files before an item; those that could not be read are results. */
+function makeItem({ name }: Input, sha256: string, { build, metadata, validation }: Submitting) {
+  return {
+    artifact: { sha256 },
+    metadata: metadata ?? defaultMetadata(name, sha256),
+    validation,
+    build: build.id,
+    idempotencyKey: submissionKey(build, { name, sha256 }),
+  };
+}
+
+/** Takes the files before an item; those that were not submitted now have their result. */
 function* takeUntil(waiting: Waiting[], index: number): Generator<Submitted> {
   for (let [first] = waiting; first !== undefined && first.item < index; [first] = waiting) {
     waiting.shift();
-    if ('error' in first) yield { input: first.input, error: first.error };
+    if (first.result !== undefined) yield first.result;
   }
 }

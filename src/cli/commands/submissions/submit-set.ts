@@ -14,6 +14,8 @@ import { type FolderFlags, readFolder } from '../../sets/folder-files.js';
 import { type WrittenSet, writeSet } from '../../sets/make-set.js';
 import { assertNew } from '../../sets/set-file.js';
 import { type Build, continuation, submissionKey } from '../../submit/build.js';
+import { findEarlier } from '../../submit/earlier.js';
+import { callUntil } from '../../submit/grace.js';
 import { defaultMetadata, recordedName } from '../../submit/recorded-name.js';
 import { submitOne } from '../../submit/submit-one.js';
 
@@ -92,15 +94,23 @@ async function submitHead(
   { folder, setFile, set, signal }: Made,
   { flags, submission }: Submitting,
 ): Promise<void> {
-  const { build, metadata } = submission;
+  const { client, build } = submission;
   const sha256 = set.headSha256;
   const made = { file: setFile, head: headJson(set.head), head_sha256: sha256, bytes: set.bytes };
   const name = recordedName(folder, process.cwd()) || basename(resolve(folder));
+  const metadata = submission.metadata ?? defaultMetadata(name, sha256);
+  const sayHow = () => printError(cli, `${setFile} is kept; ${continuation(cli, build)}`);
+  const earlier = await callUntil(signal, (signal) =>
+    findEarlier(client, build, { artifactSha256: sha256, signal }),
+  );
+  if (earlier === undefined) return sayHow();
   const one = {
     ...submission,
     label: folder,
     sha256,
-    metadata: metadata ?? defaultMetadata(name, sha256),
+    metadata,
+    build: build.id,
+    earlier: earlier(sha256, metadata),
     idempotencyKey: submissionKey(build, { name, sha256 }),
     wait: flags.wait ?? false,
     bundle: flags.bundle,
@@ -108,7 +118,6 @@ async function submitHead(
     json: { set: made },
     signal,
   };
-  const sayHow = () => printError(cli, `${setFile} is kept; ${continuation(cli, build)}`);
   const landed = await submitOne(cli, one, flags).catch((error: unknown) => {
     sayHow();
     throw error;

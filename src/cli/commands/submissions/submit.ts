@@ -38,8 +38,8 @@ With --each, each file of the folder is a submission. --not-before puts the newe
 proves that the set was closed after it.
 ${FOLDER_HELP}
 
---wait --bundles writes the bundle of each file as soon as it is witnessed, as <folder>/<path>.bundle.json. Polls and calls are
-as many for a thousand files as for one; only bundles are a call each.
+--wait --bundles writes the bundle of each file as soon as it is witnessed, as <folder>/<path>.bundle.json; of a folder that
+has this one in it, bundles are no files. One submission is polled for its whole batch; only bundles are a call each.
 ${BUILD_HELP}
 ${CLIENT_HELP}
 
