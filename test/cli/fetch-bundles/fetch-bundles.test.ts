@@ -13,6 +13,7 @@ import { PROGRAM, runHere } from '../../support/calling/run-cli.js';
 import { newKey } from '../../support/calling/test-keys.js';
 import { serveRpc, serviceError } from '../../support/servers/rpc-server.js';
 import { until } from '../../support/until.js';
+import { runAttest } from '../submit/attest-process.js';
 import { KEYS } from '../submit/submitting.js';
 
 const app = await startApp(t);
@@ -74,7 +75,7 @@ t.test('what is there is kept, and another file in its place is an error', async
     .map((line) => JSON.parse(line));
   const kept = ids.map((id) => lines.find((line) => line.id === id)?.is_kept);
   t.strictSame(kept, [true, false, true]);
-  t.match(again.stderr, /^wrote 1 bundles to .*, 2 were there, 0 are not\n$/);
+  t.match(again.stderr, /^wrote 1 bundle to .*, 2 were there, 0 are not\n$/);
   const bundle = readFileSync(at(`proofs/${ids[1]}.bundle.json`), 'utf8');
   for (const other of ['mine', '', readFileSync(at(`proofs/${ids[0]}.bundle.json`), 'utf8')]) {
     writeFileSync(at(`proofs/${ids[1]}.bundle.json`), other);
@@ -85,9 +86,18 @@ t.test('what is there is kept, and another file in its place is an error', async
     });
     t.equal(readFileSync(at(`proofs/${ids[1]}.bundle.json`), 'utf8'), other, 'it is left as it is');
   }
-  t.match(await runHere([...args, '--force'], { env }), { code: 0, stderr: /^wrote 1 bundles/ });
+  t.match(await runHere([...args, '--force'], { env }), { code: 0, stderr: /^wrote 1 bundle/ });
   t.equal(readFileSync(at(`proofs/${ids[1]}.bundle.json`), 'utf8'), bundle);
   t.strictSame(readdirSync(at('proofs')).length, 3, 'no temporary file is left');
+});
+
+t.test('IDs come by standard input', async (t) => {
+  const dir = t.testdir();
+  const ids = await submit(['x', 'y'], 'ci-6');
+  await app.drain();
+  const args = ['bundle', '--ids-from', '-', '--bundles', 'proofs'];
+  const ended = await runAttest(t, args, { cwd: dir, env, input: ids.join('\n') });
+  t.match(ended, { code: 0, stderr: 'wrote 2 bundles to proofs, 0 were there, 0 are not\n' });
 });
 
 t.test('a submission that is not there does not keep the others from being written', async (t) => {
@@ -97,7 +107,7 @@ t.test('a submission that is not there does not keep the others from being writt
   const gone = `${id.slice(0, -4)}ZZZZ`;
   const args = ['bundle', gone, id, '--wait', '--timeout', '10s', '--bundles', join(dir, 'proofs')];
   const { code, stderr, stdout } = await runHere([...args, '--json'], { env });
-  t.match({ code, stderr }, { code: 1, stderr: /^wrote 1 bundles to .*, 0 were there, 1 are not\n$/ });
+  t.match({ code, stderr }, { code: 1, stderr: /^wrote 1 bundle to .*, 0 were there, 1 are not\n$/ });
   t.match(stdout, `{"id":"${gone}","error":{"code":"submission.not_found"`);
   t.match(await runHere(['bundle', '--build', 'none', '--bundles', dir], { env }), {
     code: 1,

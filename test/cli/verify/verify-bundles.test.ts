@@ -35,6 +35,13 @@ t.test('a folder whose files all have a bundle is verified, by any name', async 
   t.ok(Date.parse(json.existed_by.latest) > 0);
 });
 
+t.test('a terminal shows how many bundles are verified', async (t) => {
+  const { args } = await attestFiles(t, ['one', 'two']);
+  const { code, stderr } = await runHere(args, { terminal: 80 });
+  t.equal(code, 0);
+  t.match(stderr, /verifying \[[#.]+\] +\d+% {2}[12] of 2 bundles/);
+});
+
 t.test('files that are changed, missing or extra are named, with exit code 1', async (t) => {
   const { args, art } = await attestFiles(t, PATHS);
   writeFileSync(join(art, 'one'), 'One');

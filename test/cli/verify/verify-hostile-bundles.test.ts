@@ -161,6 +161,31 @@ t.test('no bundle gains by another that has the same checkpoint or evidence', as
   t.match(await runHere(args), { code: 0 });
 });
 
+t.test('a member proof that names no file proves none', async (t) => {
+  const { args, write, bundles } = await attestFiles(t, PATHS);
+  const [good] = bundles;
+  const proofs: unknown[] = [
+    null,
+    0,
+    '',
+    [],
+    {},
+    { entry: null },
+    { entry: { sha256: 1 } },
+    { entry: { sha256: 'x' } },
+  ];
+  for (const proof of proofs) {
+    write('proofs/one.bundle.json', { ...good, set_proof: proof });
+    const { code, stdout } = await runHere(args);
+    t.equal(code, 1, JSON.stringify(proof));
+    t.match(
+      stdout,
+      /^FAILED {7}one \(one\.bundle\.json\): .*\nFiles: 1 ok, .* 0 extra, 1 failed/,
+      JSON.stringify(proof),
+    );
+  }
+});
+
 t.test('a bundle of another service, or of the other environment, is not verified', async (t) => {
   const { args, write } = await attestFiles(t, PATHS);
   write('proofs/other.json', otherGood);

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
+import { count as countOf } from '../../../proof/export/object-check.js';
 import { type Cli, print, printError, UsageError } from '../../cli.js';
 import { gatherIds, type IdFlags } from '../../fetch-bundles/bundle-ids.js';
 import { type Fetched, fetchBundles } from '../../fetch-bundles/fetch-bundles.js';
@@ -129,7 +130,11 @@ async function fetchMany(
     await fetchBundles(ids, { client, folder, wait, timeoutMs, concurrency, stop, now, onFetched });
     progress.clear();
     const rest = ids.length - count.written - count.kept;
-    const parts = [`wrote ${count.written} bundles to ${dir}`, `${count.kept} were there`, `${rest} are not`];
+    const parts = [
+      `wrote ${countOf(count.written, 'bundle')} to ${dir}`,
+      `${count.kept} were there`,
+      `${rest} are not`,
+    ];
     printError(cli, `${parts.join(', ')}${stop.aborted ? ': the same command continues' : ''}`);
     if (count.failed > 0) cli.exitCode = 1;
   } catch (error) {
