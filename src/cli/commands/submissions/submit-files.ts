@@ -5,6 +5,8 @@ import type { Client, SubmitManyItem } from '../../../client/client.js';
 import { mapConcurrent } from '../../audit/source/map-concurrent.js';
 import type { Cli } from '../../cli.js';
 import { onInterruption } from '../../input/interruption.js';
+import type { GitState } from '../../results/git/git-state.js';
+import { withGit } from '../../results/git/with-git.js';
 import { type Build, submissionKey } from '../../submit/build.js';
 import { openBundleFolder } from '../../submit/bundle-folder.js';
 import { type Earlier, findEarlier } from '../../submit/earlier.js';
@@ -31,6 +33,8 @@ type Submitting = {
   readonly build: Build;
   /** Of every file; its package URL by default. */
   readonly metadata: JsonObject | undefined;
+  /** Added to the metadata. */
+  readonly git?: GitState | undefined;
   readonly validation: ValidationMode;
   readonly concurrency: number;
   readonly timeoutMs: number;
@@ -157,10 +161,10 @@ async function* submitHashed(
   yield* takeUntil(waiting, count);
 }
 
-function makeItem({ name }: Input, sha256: string, { build, metadata, validation }: Submitting) {
+function makeItem({ name }: Input, sha256: string, { build, metadata, git, validation }: Submitting) {
   return {
     artifact: { sha256 },
-    metadata: metadata ?? defaultMetadata(name, sha256),
+    metadata: withGit(metadata ?? defaultMetadata(name, sha256), git),
     validation,
     build: build.id,
     idempotencyKey: submissionKey(build, { name, sha256 }),

@@ -9,6 +9,8 @@ import { countFiles } from '../../../proof/set/verify-set.js';
 import { type Cli, printError, UsageError } from '../../cli.js';
 import { onInterruption } from '../../input/interruption.js';
 import { formatSize } from '../../output/progress.js';
+import type { GitState } from '../../results/git/git-state.js';
+import { withGit } from '../../results/git/with-git.js';
 import { readEarlierSet } from '../../sets/earlier-set.js';
 import { type FolderFlags, readFolder } from '../../sets/folder-files.js';
 import { type WrittenSet, writeSet } from '../../sets/make-set.js';
@@ -30,6 +32,8 @@ type SetSubmission = {
   readonly build: Build;
   /** A package URL by default. */
   readonly metadata: JsonObject | undefined;
+  /** Added to the metadata. */
+  readonly git?: GitState | undefined;
   readonly validation: ValidationMode;
   readonly timeoutMs: number;
   /** Finds the checkpoint for --not-before. */
@@ -98,7 +102,7 @@ async function submitHead(
   const sha256 = set.headSha256;
   const made = { file: setFile, head: headJson(set.head), head_sha256: sha256, bytes: set.bytes };
   const name = recordedName(folder, process.cwd()) || basename(resolve(folder));
-  const metadata = submission.metadata ?? defaultMetadata(name, sha256);
+  const metadata = withGit(submission.metadata ?? defaultMetadata(name, sha256), submission.git);
   const sayHow = () => printError(cli, `${setFile} is kept; ${continuation(cli, build)}`);
   const earlier = await callUntil(signal, (signal) =>
     findEarlier(client, build, { artifactSha256: sha256, signal }),

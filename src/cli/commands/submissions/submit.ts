@@ -6,7 +6,10 @@ import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/clien
 import { parseCount, parseDuration } from '../../flags/flag-values.js';
 import { type MetadataFlags, readMetadata } from '../../flags/metadata-flags.js';
 import { openClient } from '../../flags/open-client.js';
-import { addFolderFlags, FOLDER_HELP, isFolder } from '../../sets/folder-files.js';
+import { type GitFlags, readGit } from '../../results/git/with-git.js';
+import { submitJUnit } from '../../results/junit/submit-junit.js';
+import { RUN_URL_HELP } from '../../results/run-url.js';
+import { addFolderFlags, collectPattern, FOLDER_HELP, isFolder } from '../../sets/folder-files.js';
 import { findNotBefore } from '../../sets/not-before.js';
 import { BUILD_HELP, type BuildFlags, readBuild } from '../../submit/build.js';
 import { gatherInputs, INPUT_HELP, type InputFlags } from '../../submit/inputs.js';
@@ -18,7 +21,10 @@ type Flags = ClientFlags &
   SetFlags &
   InputFlags &
   FilesFlags &
-  BuildFlags & {
+  BuildFlags &
+  GitFlags & {
+    junit?: string[];
+    runUrl?: string;
     verifyUrl?: string;
     trustRoots?: string;
     lenient?: boolean;
@@ -31,6 +37,10 @@ Hashes files locally and submits the hashes, up to 1,000 in a call; file content
 in the order of the files. The default metadata is a package URL with the file's path from the current folder
 (pkg:generic/<path>?checksum=sha256:<hash>, schema purl); of a file elsewhere, or given by an absolute path, with its name alone.
 ${INPUT_HELP}
+
+--junit attests a report of tests (pytest, Jest, Vitest, Playwright, Go, Maven, Gradle, Bazel); of a folder its TEST-*.xml, or
+else all *.xml; several as a set. The metadata is made of it (intoto.test_result.v0.1), with the hashes of the files. --git
+records commit, branch, and whether files differ from it; in a package URL remote and commit, as vcs_url.
 
 Of a folder it makes a set, whose head is submitted in one call: the set file has each file's path in the folder, its hash
 and a salt. Keep it with the bundle: \`attest verify\` takes both, \`attest set\` shows one file of it. It is written before the submission.
@@ -50,7 +60,8 @@ Examples:
   $ attest submit art/ --each --build "$CI_PIPELINE_ID" --wait --bundles bundles/
   $ find . -name '*.png' -print0 | attest submit --files-from - --null
   $ sha256sum dist/* > SHA256SUMS && attest submit --checksums SHA256SUMS
-  $ attest submit report.json --schema intoto.test_result.v0.1 --metadata @result.json
+  $ attest submit --junit report.xml dist/app.tgz --git
+  $ attest submit --junit 'target/surefire-reports/TEST-*.xml' --set junit.set.json --run-url ci
   $ attest submit model.bin --metadata '{"schema": "purl", "purl": "pkg:huggingface/acme/model@1"}' --json`;
 
 /** `attest submit`. */
@@ -60,6 +71,13 @@ export function addSubmit(program: Command, cli: Cli): void {
     .option('--files-from <file>', 'submit the files that a list names, too')
     .option('-0, --null', 'names in that list end with a NUL')
     .option('--checksums <file>', 'submit the digests of a file of checksums, too')
+    .option(
+      '--junit <report>',
+      'attest test reports, as a test result of <file...>; repeatable',
+      collectPattern,
+    )
+    .option('--git', 'record the commit in the metadata')
+    .option('--run-url <url>', RUN_URL_HELP)
     .option('--set <file>', 'set file to write of a folder (default: <folder>.set.json)')
     .option('--force', 'overwrite set file and bundles')
     .option('--not-before', "put the log's newest checkpoint into the set")
@@ -83,16 +101,28 @@ export function addSubmit(program: Command, cli: Cli): void {
 }
 
 async function submit(cli: Cli, given: readonly string[], flags: Flags): Promise<void> {
+  if (flags.junit !== undefined) return submitJUnit(cli, { junit: flags.junit, files: given }, flags);
+  if (flags.runUrl !== undefined) throw new UsageError('--run-url needs --junit');
   const folder = findFolder(given, flags);
   const concurrency = parseCount('--concurrency', flags.concurrency, 64);
   const timeoutMs = parseDuration('--timeout', flags.timeout, '1s', '30d');
   const build = readBuild(flags, () => `run-${randomBytes(8).toString('hex')}`);
   const metadata = await readMetadata(flags);
+  const git = await readGit(cli, flags);
   const validation = flags.lenient ? ValidationMode.LENIENT : ValidationMode.STRICT;
   if (folder === undefined) {
     const inputs = await gatherInputs(cli, given, flags);
     const client = openClient(cli, flags);
-    await submitFiles(cli, inputs, { client, build, metadata, validation, concurrency, timeoutMs, flags });
+    await submitFiles(cli, inputs, {
+      client,
+      build,
+      metadata,
+      git,
+      validation,
+      concurrency,
+      timeoutMs,
+      flags,
+    });
     return;
   }
   const client = openClient(cli, flags);
@@ -100,6 +130,7 @@ async function submit(cli: Cli, given: readonly string[], flags: Flags): Promise
     client,
     build,
     metadata,
+    git,
     validation,
     timeoutMs,
     findNotBefore: () => findNotBefore(cli, flags),

@@ -1,0 +1,99 @@
+/** Submits what a reader made of results. */
+import { existsSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
+import { ValidationMode } from '../../../gen/attestation/v1/attestations_pb.js';
+import type { Client } from '../../client/client.js';
+import type { PresentFile } from '../../proof/set/compare-files.js';
+import { headJson } from '../../proof/set/head.js';
+import { countFiles } from '../../proof/set/verify-set.js';
+import { type Cli, printError, UsageError } from '../cli.js';
+import { formatSize } from '../output/progress.js';
+import { readEarlierSet } from '../sets/earlier-set.js';
+import { writeSet } from '../sets/make-set.js';
+import { assertNew } from '../sets/set-file.js';
+import { type Build, submissionKey } from '../submit/build.js';
+import { recordedName } from '../submit/recorded-name.js';
+import { submitOne } from '../submit/submit-one.js';
+import type { Results } from './results.js';
+
+/** Flags of what is written and printed. */
+export type ResultFlags = {
+  set?: string;
+  bundle?: string;
+  force?: boolean;
+  wait?: boolean;
+  quiet?: boolean;
+  json?: boolean;
+};
+
+/** How it is submitted; `timeoutMs` limits the wait. */
+export type ResultSubmission = {
+  readonly client: Client;
+  readonly build: Build;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+};
+
+/** Throws UsageError if the flags do not go together, or a file that would be written is there, unless of the same build. */
+export function assertOutputs(flags: ResultFlags, setFile: string | undefined, build: Build): void {
+  const { bundle, wait } = flags;
+  if (bundle !== undefined && !wait) throw new UsageError('--bundle needs --wait');
+  if (bundle !== undefined && setFile !== undefined && resolve(bundle) === resolve(setFile))
+    throw new UsageError('--set and --bundle are one file');
+  if (build.isGiven) return;
+  for (const path of [setFile, bundle]) if (path !== undefined) assertNew(path, flags);
+}
+
+/**
+ * Submits results in one call; several files as the head of a set, whose file is written before, or taken again if it is of the
+ * same build. Throws as assertOutputs, the reader of the entries and submitOne do.
+ */
+export async function submitResults(
+  cli: Cli,
+  results: Results,
+  { flags, submission }: { flags: ResultFlags; submission: ResultSubmission },
+): Promise<void> {
+  const setFile = setFileOf(results, flags);
+  const { build } = submission;
+  assertOutputs(flags, setFile, build);
+  const isContinued = build.isGiven && !flags.force;
+  const { sha256, json } =
+    'artifact' in results
+      ? { sha256: results.artifact.sha256, json: undefined }
+      : await writeEntries(cli, results.entries, { file: setFile ?? '', isContinued });
+  const name = recordedName(results.name, process.cwd());
+  const one = {
+    ...submission,
+    label: setFile ?? results.name,
+    sha256,
+    metadata: results.metadata,
+    validation: ValidationMode.STRICT,
+    idempotencyKey: submissionKey(build, { name, sha256 }),
+    wait: flags.wait ?? false,
+    bundle: flags.bundle,
+    isContinued,
+    json,
+  };
+  await submitOne(cli, one, flags);
+}
+
+/** Writes a set. Returns what is attested of it, and its members of the line of JSON. */
+async function writeEntries(
+  cli: Cli,
+  entries: AsyncIterable<PresentFile>,
+  { file, isContinued }: { file: string; isContinued: boolean },
+): Promise<{ sha256: string; json: object }> {
+  const earlier = isContinued && existsSync(file) ? await readEarlierSet(file) : undefined;
+  const {
+    head,
+    headSha256: sha256,
+    bytes,
+  } = await writeSet(file, entries, { notBefore: undefined, earlier });
+  printError(cli, `wrote ${file}, a set of ${countFiles(head.entries)}, ${formatSize(bytes)}`);
+  return { sha256, json: { set: { file, head: headJson(head), head_sha256: sha256, bytes } } };
+}
+
+/** `<name>.set.json` by default; undefined if they are one artifact. */
+function setFileOf(results: Results, { set }: ResultFlags): string | undefined {
+  return 'artifact' in results ? undefined : (set ?? `${basename(results.name)}.set.json`);
+}
