@@ -24,6 +24,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   me: 'show whose the API key is, what it may do and what it has used',
   health: 'check whether the service answers; needs no API key',
   submit: 'hash files, or a folder as one set, and submit the hashes',
+  run: 'run a command and attest its test reports and what it wrote',
   get: 'show one submission',
   list: 'list submissions, newest first',
   status: 'show the status of submissions, a line each',
@@ -63,6 +64,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['me', async () => (await import('./commands/reads/me.js')).addMe],
   ['health', async () => (await import('./commands/reads/health.js')).addHealth],
   ['submit', async () => (await import('./commands/submissions/submit.js')).addSubmit],
+  ['run', async () => (await import('./commands/submissions/run.js')).addRun],
   ['get', async () => (await import('./commands/reads/get.js')).addGet],
   ['list', async () => (await import('./commands/reads/list.js')).addList],
   ['status', async () => (await import('./commands/reads/status.js')).addStatus],
@@ -132,5 +134,7 @@ async function addCommands(program: Command, cli: Cli, args: readonly string[]):
 
 /** Whether errors are printed as JSON, also before the flags are parsed. */
 function wantsJson(args: readonly string[]): boolean {
-  return /(^|\0)--(json|output[=\0](nd)?json)(\0|$)/.test(args.join('\0'));
+  // What follows -- belongs to the command of `attest run`.
+  const own = args.slice(0, [...args, '--'].indexOf('--'));
+  return /(^|\0)--(json|output[=\0](nd)?json)(\0|$)/.test(own.join('\0'));
 }
