@@ -265,8 +265,8 @@ export type CreateAttestationRequest = Message<"attestation.v1.CreateAttestation
 
   /**
    * An object with a `schema` member that names its metadata schema (`purl`, `slsa.provenance.v1`,
-   * `intoto.test_result.v0.1`, or one of the operator's), and the members of that schema. At most 64 KiB and 32
-   * levels deep.
+   * `intoto.test_result.v0.1`, `evaluation.v1`, `ui_snapshot.v1`, or one of the operator's), and the members of that
+   * schema. At most 64 KiB and 32 levels deep.
    *
    * Numbers are doubles (RFC 8785). A number that is an integer (`5.0` and `1e3` are) must be one that a double gives
    * back with every digit: all up to 2^53 are, larger ones as far as they end in zeros (`100000000000000000000`). Others,

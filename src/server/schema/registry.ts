@@ -31,9 +31,13 @@ export class SchemaLoadError extends Error {
   override readonly name = 'SchemaLoadError';
 }
 
-const BUILT_IN = ['purl', 'slsa.provenance.v1', 'intoto.test_result.v0.1'].map((name) =>
-  fileURLToPath(new URL(`./${name}.json`, import.meta.url)),
-);
+const BUILT_IN = [
+  'purl',
+  'slsa.provenance.v1',
+  'intoto.test_result.v0.1',
+  'evaluation.v1',
+  'ui_snapshot.v1',
+].map((name) => fileURLToPath(new URL(`./${name}.json`, import.meta.url)));
 
 /**
  * The built-in metadata schemas and those of the operator: the files *.json of `dir`, each named by its file's name

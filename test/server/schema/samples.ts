@@ -47,6 +47,47 @@ export const testResult: JsonObject = {
   failedTests: [],
 };
 
+export const evaluation: JsonObject = {
+  schema: 'evaluation.v1',
+  status: 'success',
+  id: 'bfG9HFhWcLJo4LMB8PmiqM',
+  tool: { name: 'inspect_ai', version: '0.3.285' },
+  task: { name: 'arithmetic', version: 0, file: 'arithmetic.py', num_fewshot: 0 },
+  subtasks: [{ name: 'sums', version: 1.5, dataset: { name: 'sums' } }],
+  model: { name: 'mockllm/model', parameters: { temperature: 0.5 } },
+  dataset: { name: 'arith', location: 'arith.jsonl', samples: 3, digest: { sha256: 'ab'.repeat(32) } },
+  metrics: [
+    { name: 'accuracy', value: 0.75, stderr: 0.1, scorer: 'match' },
+    { name: 'perplexity', value: 'NaN', task: 'sums', filter: 'none', higher_is_better: false },
+  ],
+  samples: { total: 6, completed: 5, errored: 1 },
+  epochs: 2,
+  limits: { message_limit: 10, limit: [1, 4] },
+  seeds: { seed: '9007199254740993', numpy_seed: 7 },
+  versions: { inspect_ai: '0.3.285' },
+  revision: { type: 'git', origin: 'https://git.example/a.git', commit: '1b192c5', dirty: false },
+  started_at: '2026-11-26T23:08:53+00:00',
+  completed_at: '2026-11-26T23:08:55Z',
+  omitted: { metrics: 12 },
+  note: 'other members are allowed',
+};
+
+export const uiSnapshot: JsonObject = {
+  schema: 'ui_snapshot.v1',
+  kind: 'actual',
+  tool: { name: 'playwright', version: '1.65.1' },
+  test: { file: 'tests/home.spec.ts', title: 'home page' },
+  snapshot: { name: 'home' },
+  baseline: { digest: { sha256: 'ab'.repeat(32) } },
+  diff: { digest: { sha256: 'cd'.repeat(32) } },
+  image: { media_type: 'image/png', width: 1280, height: 720 },
+  project: 'desktop',
+  browser: { name: 'chromium', version: '140.0' },
+  platform: 'linux',
+  viewport: { width: 1280, height: 720, device_scale_factor: 1.5 },
+  revision: { type: 'git', commit: '1b192c5' },
+};
+
 /** A copy with one value put at a place, or with the member there taken away. */
 export function changed(metadata: JsonObject, path: string, value?: JsonValue): JsonObject {
   const copy = structuredClone(metadata);

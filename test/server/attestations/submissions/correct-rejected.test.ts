@@ -80,7 +80,9 @@ t.test('an unknown schema is rejected with the names of the known ones', async (
       code: 'submission.unknown_schema',
       status: 422,
       grpcCode: 3,
-      details: { known: ['intoto.test_result.v0.1', 'purl', 'slsa.provenance.v1'] },
+      details: {
+        known: ['evaluation.v1', 'intoto.test_result.v0.1', 'purl', 'slsa.provenance.v1', 'ui_snapshot.v1'],
+      },
     },
   );
 });
