@@ -32,7 +32,7 @@ export function findInexactIntegers(json: string): string[] {
     else if (token === '}' || token === ']') open.pop();
     else if (token === ',') next(place);
     else if (token.startsWith('"')) name(place, token);
-    else if (!isGivenBack(token)) found.push(jsonPointer(open.map(({ step }) => step ?? '')));
+    else if (!isExactLiteral(token)) found.push(jsonPointer(open.map(({ step }) => step ?? '')));
     if (found.length === MAX_FOUND) break;
   }
   return found;
@@ -49,7 +49,8 @@ function name(place: Place | undefined, token: string): void {
   if (place !== undefined && place.step === undefined) place.step = JSON.parse(token);
 }
 
-function isGivenBack(literal: string): boolean {
+/** Whether a double gives back a JSON number with every digit: any fraction, and one out of a double's range, counts. */
+export function isExactLiteral(literal: string): boolean {
   const value = Number(literal);
   if (!Number.isFinite(value)) return true;
   const written = decimal(literal);

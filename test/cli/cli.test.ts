@@ -28,6 +28,7 @@ const COMMANDS = [
   'redact',
   'bundle',
   'set',
+  'eval',
   'verify',
   'verify-page',
   'audit',
@@ -64,6 +65,7 @@ t.test('the help of a subcommand has examples of its own, and no others', async 
     'dsse-keys',
     'secret-keys',
     'set',
+    'eval',
     'webhooks',
     'exports',
   ]) {
