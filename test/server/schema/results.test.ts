@@ -1,6 +1,7 @@
 /** The schemas of what tests leave behind: evaluations and snapshots. */
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import t from 'tap';
+import { codeBlocks } from '../../support/source/pages.js';
 import { changed, evaluation, problemsOf, uiSnapshot } from './samples.js';
 
 type Case = [path: string, value: JsonValue | undefined, problem?: string];
@@ -72,4 +73,15 @@ t.test('a snapshot is checked member by member', async (t) => {
     ['/browser', 'chromium', 'must be an object'],
   ];
   t.strictSame(problemsOfCases(uiSnapshot, cases), expectedOf(cases));
+});
+
+t.test('the examples of the pages about these schemas are valid', async (t) => {
+  for (const [page, schema] of [
+    ['docs/evaluations.md', 'evaluation.v1'],
+    ['docs/snapshots.md', 'ui_snapshot.v1'],
+  ] as const) {
+    const [example = ''] = await codeBlocks(page, 'json');
+    t.match(JSON.parse(example), { schema });
+    t.strictSame(problemsOf(JSON.parse(example)), []);
+  }
 });
