@@ -1,5 +1,6 @@
 /** What `attest submit` submits: files, those of folders and lists, digests, and standard input. */
 import { join } from 'node:path';
+import type { JsonObject } from '@bufbuild/protobuf';
 import { MAX_ENTRIES } from '../../proof/set/entry.js';
 import { type Cli, UsageError } from '../cli.js';
 import { parseDigestArgument } from '../input/artifact.js';
@@ -33,6 +34,8 @@ export type Input = {
   readonly bytes: number;
   /** Lower-case hex, if it is given. */
   readonly sha256?: string;
+  /** Makes the metadata of what has this hash; a package URL by default. */
+  readonly describe?: (sha256: string, given: JsonObject | undefined) => JsonObject;
 };
 
 /**

@@ -161,10 +161,11 @@ async function* submitHashed(
   yield* takeUntil(waiting, count);
 }
 
-function makeItem({ name }: Input, sha256: string, { build, metadata, git, validation }: Submitting) {
+function makeItem(input: Input, sha256: string, { build, metadata, git, validation }: Submitting) {
+  const { name, describe } = input;
   return {
     artifact: { sha256 },
-    metadata: withGit(metadata ?? defaultMetadata(name, sha256), git),
+    metadata: withGit(describe?.(sha256, metadata) ?? metadata ?? defaultMetadata(name, sha256), git),
     validation,
     build: build.id,
     idempotencyKey: submissionKey(build, { name, sha256 }),

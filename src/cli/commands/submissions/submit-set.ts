@@ -4,6 +4,7 @@ import { basename, resolve } from 'node:path';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { ValidationMode } from '../../../../gen/attestation/v1/attestations_pb.js';
 import type { Client } from '../../../client/client.js';
+import type { PresentFile } from '../../../proof/set/compare-files.js';
 import { headJson, type NotBefore } from '../../../proof/set/head.js';
 import { countFiles } from '../../../proof/set/verify-set.js';
 import { type Cli, printError, UsageError } from '../../cli.js';
@@ -42,14 +43,29 @@ type SetSubmission = {
 
 type Submitting = { readonly flags: Flags; readonly submission: SetSubmission };
 
+/** What a set is made of: the files of a folder, or the parts of a log. */
+export type SetSource = {
+  /** Where it is, which is printed and recorded. */
+  readonly path: string;
+  /** Yields hashed files in the order of their paths in the set, without the `outputs`, which are paths of files anywhere. */
+  readonly read: (asked: { outputs: readonly string[]; signal: AbortSignal }) => AsyncIterable<PresentFile>;
+  /** The metadata of what was read to its end. */
+  readonly describe?: (given: JsonObject | undefined) => JsonObject;
+};
+
+/** The files of a folder that the flags choose. */
+export function folderSource(cli: Cli, folder: string, flags: FolderFlags): SetSource {
+  return { path: folder, read: (asked) => readFolder(cli, folder, { flags, ...asked }) };
+}
+
 /**
- * Writes the folder's set, then submits its head in one call; with --wait writes the bundle, too. The set file of the same
+ * Writes the set of a folder or log, then submits its head in one call; with --wait writes the bundle, too. The set file of the same
  * build is taken again. Throws UsageError before anything is hashed if a flag is wrong or a file is in the way, and what
  * hashing, writing and the call throw.
  */
-export async function submitSet(cli: Cli, folder: string, submitting: Submitting): Promise<void> {
+export async function submitSet(cli: Cli, source: SetSource, submitting: Submitting): Promise<void> {
   const { flags, submission } = submitting;
-  const { set: setFile = `${basename(resolve(folder))}.set.json`, bundle } = flags;
+  const { set: setFile = `${basename(resolve(source.path))}.set.json`, bundle } = flags;
   if (bundle !== undefined && !flags.wait) throw new UsageError('--bundle needs --wait');
   if (bundle !== undefined && resolve(bundle) === resolve(setFile))
     throw new UsageError('--set and --bundle are one file');
@@ -59,14 +75,14 @@ export async function submitSet(cli: Cli, folder: string, submitting: Submitting
   const interruption = onInterruption(cli, 'stopping; repeat to exit at once');
   const { signal } = interruption;
   try {
-    const set = await makeSet(cli, { folder, setFile, signal }, submitting);
+    const set = await makeSet({ source, setFile, signal }, submitting);
     if (set === undefined || signal.aborted) {
       printError(cli, 'interrupted: nothing was submitted');
       printError(cli, continuation(cli, submission.build));
       return;
     }
     printError(cli, `wrote ${setFile}, a set of ${countFiles(set.head.entries)}, ${formatSize(set.bytes)}`);
-    await submitHead(cli, { folder, setFile, set, signal }, submitting);
+    await submitHead(cli, { source, setFile, set, signal }, submitting);
   } finally {
     interruption.end();
   }
@@ -74,8 +90,7 @@ export async function submitSet(cli: Cli, folder: string, submitting: Submitting
 
 /** Returns undefined if the signal aborts. */
 async function makeSet(
-  cli: Cli,
-  { folder, setFile, signal }: { folder: string; setFile: string; signal: AbortSignal },
+  { source, setFile, signal }: { source: SetSource; setFile: string; signal: AbortSignal },
   { flags, submission }: Submitting,
 ): Promise<WrittenSet | undefined> {
   const isContinued = submission.build.isGiven && !flags.force && existsSync(setFile);
@@ -84,25 +99,28 @@ async function makeSet(
     ? (earlier?.head.notBefore ?? (await submission.findNotBefore()))
     : undefined;
   const outputs = flags.bundle === undefined ? [setFile] : [setFile, flags.bundle];
-  const files = readFolder(cli, folder, { flags, outputs, signal });
-  return await writeSet(setFile, files, { notBefore, earlier }).catch((error: unknown) => {
-    if (signal.aborted) return undefined;
-    throw error;
-  });
+  return await writeSet(setFile, source.read({ outputs, signal }), { notBefore, earlier }).catch(
+    (error: unknown) => {
+      if (signal.aborted) return undefined;
+      throw error;
+    },
+  );
 }
 
-type Made = { folder: string; setFile: string; set: WrittenSet; signal: AbortSignal };
+type Made = { source: SetSource; setFile: string; set: WrittenSet; signal: AbortSignal };
 
 async function submitHead(
   cli: Cli,
-  { folder, setFile, set, signal }: Made,
+  { source, setFile, set, signal }: Made,
   { flags, submission }: Submitting,
 ): Promise<void> {
   const { client, build } = submission;
   const sha256 = set.headSha256;
   const made = { file: setFile, head: headJson(set.head), head_sha256: sha256, bytes: set.bytes };
-  const name = recordedName(folder, process.cwd()) || basename(resolve(folder));
-  const metadata = withGit(submission.metadata ?? defaultMetadata(name, sha256), submission.git);
+  const name = recordedName(source.path, process.cwd()) || basename(resolve(source.path));
+  const given = submission.metadata;
+  const described = source.describe?.(given) ?? given ?? defaultMetadata(name, sha256);
+  const metadata = withGit(described, submission.git);
   const sayHow = () => printError(cli, `${setFile} is kept; ${continuation(cli, build)}`);
   const earlier = await callUntil(signal, (signal) =>
     findEarlier(client, build, { artifactSha256: sha256, signal }),
@@ -110,7 +128,7 @@ async function submitHead(
   if (earlier === undefined) return sayHow();
   const one = {
     ...submission,
-    label: folder,
+    label: source.path,
     sha256,
     metadata,
     build: build.id,

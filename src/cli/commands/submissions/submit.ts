@@ -6,15 +6,18 @@ import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/clien
 import { parseCount, parseDuration } from '../../flags/flag-values.js';
 import { type MetadataFlags, readMetadata } from '../../flags/metadata-flags.js';
 import { openClient } from '../../flags/open-client.js';
+import { evaluationSource } from '../../results/evaluation/evaluation-source.js';
 import { type GitFlags, readGit } from '../../results/git/with-git.js';
 import { submitJUnit } from '../../results/junit/submit-junit.js';
+import { assertAlone, RESULTS_HELP, type ResultsFlags } from '../../results/results-flags.js';
 import { RUN_URL_HELP } from '../../results/run-url.js';
+import { snapshotInputs } from '../../results/snapshots/snapshot-inputs.js';
 import { addFolderFlags, collectPattern, FOLDER_HELP, isFolder } from '../../sets/folder-files.js';
 import { findNotBefore } from '../../sets/not-before.js';
 import { BUILD_HELP, type BuildFlags, readBuild } from '../../submit/build.js';
 import { gatherInputs, INPUT_HELP, type InputFlags } from '../../submit/inputs.js';
 import { type FilesFlags, submitFiles } from './submit-files.js';
-import { type SetFlags, submitSet } from './submit-set.js';
+import { folderSource, type SetFlags, type SetSource, submitSet } from './submit-set.js';
 
 type Flags = ClientFlags &
   MetadataFlags &
@@ -22,7 +25,8 @@ type Flags = ClientFlags &
   InputFlags &
   FilesFlags &
   BuildFlags &
-  GitFlags & {
+  GitFlags &
+  ResultsFlags & {
     junit?: string[];
     runUrl?: string;
     verifyUrl?: string;
@@ -50,6 +54,7 @@ ${FOLDER_HELP}
 
 --wait --bundles writes the bundle of each file as soon as it is witnessed, as <folder>/<path>.bundle.json; of a folder that
 has this one in it, bundles are no files. One submission is polled for its whole batch; only bundles are a call each.
+${RESULTS_HELP}
 ${BUILD_HELP}
 ${CLIENT_HELP}
 
@@ -62,6 +67,8 @@ Examples:
   $ sha256sum dist/* > SHA256SUMS && attest submit --checksums SHA256SUMS
   $ attest submit --junit report.xml dist/app.tgz --git
   $ attest submit --junit 'target/surefire-reports/TEST-*.xml' --set junit.set.json --run-url ci
+  $ attest submit --eval logs/arithmetic.eval --set run.set.json --wait --bundle run.bundle.json
+  $ attest submit --snapshots tests/ --report report.json --wait --bundles bundles/
   $ attest submit model.bin --metadata '{"schema": "purl", "purl": "pkg:huggingface/acme/model@1"}' --json`;
 
 /** `attest submit`. */
@@ -78,6 +85,10 @@ export function addSubmit(program: Command, cli: Cli): void {
     )
     .option('--git', 'record the commit in the metadata')
     .option('--run-url <url>', RUN_URL_HELP)
+    .option('--eval <log>', 'submit the log of an evaluation, as a set with its samples')
+    .option('--dataset <file>', 'record the hash of the dataset of --eval')
+    .option('--snapshots <folder>', 'submit each snapshot of a user interface in a folder')
+    .option('--report <file>', "Playwright's JSON report, for --snapshots")
     .option('--set <file>', 'set file to write of a folder (default: <folder>.set.json)')
     .option('--force', 'overwrite set file and bundles')
     .option('--not-before', "put the log's newest checkpoint into the set")
@@ -103,15 +114,19 @@ export function addSubmit(program: Command, cli: Cli): void {
 async function submit(cli: Cli, given: readonly string[], flags: Flags): Promise<void> {
   if (flags.junit !== undefined) return submitJUnit(cli, { junit: flags.junit, files: given }, flags);
   if (flags.runUrl !== undefined) throw new UsageError('--run-url needs --junit');
-  const folder = findFolder(given, flags);
+  const source = findSource(cli, given, flags);
   const concurrency = parseCount('--concurrency', flags.concurrency, 64);
   const timeoutMs = parseDuration('--timeout', flags.timeout, '1s', '30d');
   const build = readBuild(flags, () => `run-${randomBytes(8).toString('hex')}`);
   const metadata = await readMetadata(flags);
   const git = await readGit(cli, flags);
   const validation = flags.lenient ? ValidationMode.LENIENT : ValidationMode.STRICT;
-  if (folder === undefined) {
-    const inputs = await gatherInputs(cli, given, flags);
+  if (source === undefined) {
+    const { snapshots } = flags;
+    const inputs =
+      snapshots === undefined
+        ? await gatherInputs(cli, given, flags)
+        : await snapshotInputs(snapshots, flags);
     const client = openClient(cli, flags);
     await submitFiles(cli, inputs, {
       client,
@@ -135,7 +150,15 @@ async function submit(cli: Cli, given: readonly string[], flags: Flags): Promise
     timeoutMs,
     findNotBefore: () => findNotBefore(cli, flags),
   };
-  await submitSet(cli, folder, { flags, submission });
+  await submitSet(cli, source, { flags, submission });
+}
+
+/** What a set is made of. Throws UsageError if flags and files do not go together. */
+function findSource(cli: Cli, given: readonly string[], flags: Flags): SetSource | undefined {
+  assertAlone(given, flags);
+  if (flags.eval !== undefined) return evaluationSource(cli, flags.eval, flags);
+  const folder = findFolder(given, flags);
+  return folder === undefined ? undefined : folderSource(cli, folder, flags);
 }
 
 /** The folder of which a set is made. Throws UsageError if flags and files do not go together. */

@@ -16,8 +16,15 @@ const JOURNAL = /^_journal\//;
 const MAX_HEADER_BYTES = 16 * 1024 * 1024;
 const MAX_SUMMARIES_BYTES = 256 * 1024 * 1024;
 
-/** Visits the members of a `.eval` log without its journal. Returns the metadata. Throws UsageError if it is none. */
-export async function readInspectZip(file: string, visit: Visit): Promise<JsonObject> {
+/**
+ * Visits the members of a `.eval` log without its journal; `onTotal` is called with their size before. Returns the metadata.
+ * Throws UsageError if it is none.
+ */
+export async function readInspectZip(
+  file: string,
+  visit: Visit,
+  onTotal: (bytes: number) => void,
+): Promise<JsonObject> {
   const zip = await openZip(file);
   try {
     const header = await readAll(zip, 'header.json', MAX_HEADER_BYTES);
@@ -30,8 +37,9 @@ export async function readInspectZip(file: string, visit: Visit): Promise<JsonOb
       fieldsOf(parseLogJson(header, 'header.json')),
       summaries === undefined ? { total: 0, errored: 0 } : countSamples(summaries),
     );
-    for (const member of zip.members) {
-      if (JOURNAL.test(member.name)) continue;
+    const members = zip.members.filter(({ name }) => !JOURNAL.test(name));
+    onTotal(members.reduce((sum, { bytes }) => sum + bytes, 0));
+    for (const member of members) {
       await visit({ path: memberPath(member.name), pieces: () => zip.read(member) });
     }
     return metadata;

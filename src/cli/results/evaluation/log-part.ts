@@ -6,7 +6,7 @@ import { findPathProblem } from '../../../proof/set/path.js';
 import { UsageError } from '../../cli.js';
 
 /** A file of the set that is made of a log: a sample, or a file of the log itself. */
-type LogPart = {
+export type LogPart = {
   /** Its path in the set. */
   readonly path: string;
   /** Its bytes, as the log has them. */

@@ -16,11 +16,19 @@ const ZIP = Buffer.from('PK');
 
 /**
  * Visits what an evaluation's log is made of, and the log itself: of inspect_ai, lm-evaluation-harness or promptfoo. Returns
- * its metadata, by the schema evaluation.v1. Throws UsageError if it is none of these, or cannot be read.
+ * its metadata, by the schema evaluation.v1. `onTotal` is called first with the size of all parts, about. Throws UsageError if it is none of these, or cannot be read.
  */
-export async function readEvaluation(file: string, visit: Visit): Promise<JsonObject> {
+export async function readEvaluation(
+  file: string,
+  visit: Visit,
+  onTotal: (bytes: number) => void = () => {},
+): Promise<JsonObject> {
   const size = await inputFileSize(file);
-  const metadata = await ((await isZip(file)) ? readInspectZip(file, visit) : readJson(file, size, visit));
+  const isOfZip = await isZip(file);
+  if (!isOfZip) onTotal(2 * size);
+  const metadata = await (isOfZip
+    ? readInspectZip(file, visit, (bytes) => onTotal(bytes + size))
+    : readJson(file, size, visit));
   await visitFile(file, visit);
   return keepToBound(metadata);
 }
