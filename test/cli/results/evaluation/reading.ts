@@ -8,7 +8,7 @@ import type { Test } from 'tap';
 import { readEvaluation } from '../../../../src/cli/results/evaluation/read-evaluation.js';
 
 /** Where the recorded logs are; of the sources, because the build does not copy them. */
-export const SAMPLES = fileURLToPath(new URL('../../../../../test/cli/results/samples', import.meta.url));
+export const SAMPLES = fileURLToPath(new URL('../../../../../test/cli/results/recorded', import.meta.url));
 
 /** A log's metadata and its parts by their paths. */
 export type Read = { readonly metadata: JsonObject; readonly parts: ReadonlyMap<string, Buffer> };
