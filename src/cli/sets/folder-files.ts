@@ -47,13 +47,14 @@ export function isFolder(path: string): boolean {
 export async function listFolderFiles(
   folder: string,
   { bundles, ...flags }: FolderFlags & { bundles?: string },
+  signal?: AbortSignal,
 ): Promise<string[]> {
   const inside = bundles === undefined ? undefined : findInside(folder, bundles);
   const prefix = inside === '' ? '' : `${inside}/`;
   const isOmitted = (path: string) =>
     inside !== undefined && path.startsWith(prefix) && path.endsWith(BUNDLE_ENDING);
   const filter = await selectFiles(folder, { ...flags, isOmitted });
-  return await listFiles(folder, { filter, followSymlinks: flags.followSymlinks });
+  return await listFiles(folder, { filter, followSymlinks: flags.followSymlinks, signal });
 }
 
 /**

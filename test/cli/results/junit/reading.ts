@@ -8,7 +8,7 @@ import { openTally } from '../../../../src/cli/results/junit/tally.js';
 import { makeTestResult, type RunDetails } from '../../../../src/cli/results/junit/test-result.js';
 
 /** The folder of reports that tools wrote; its README says how. */
-export const SAMPLES = 'test/cli/results/samples';
+export const SAMPLES = 'test/cli/results/recorded';
 
 /** The metadata made of these reports together. */
 export async function resultOf(
