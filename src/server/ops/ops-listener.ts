@@ -20,7 +20,7 @@ export type Check = {
 type OpsDeps = {
   metrics: Pick<Metrics, 'read'>;
   checks: readonly Check[];
-  log: Logger;
+  log: Pick<Logger, 'error'>;
   /** Timeout of one check; 2000 by default. */
   checkTimeoutMs?: number;
 };

@@ -1,5 +1,4 @@
 /** The metrics of an audit that follows logs, in the Prometheus text format. */
-import { createLogger } from '../../../server/core/logger.js';
 import { createMetrics } from '../../../server/ops/metrics.js';
 import { createOps } from '../../../server/ops/ops-listener.js';
 import type { AlarmKind } from '../alarm/alarm.js';
@@ -61,7 +60,7 @@ export async function serveMetrics(
   const troubles = metrics.addCounter('attest_audit_troubles_total', 'What could not be compared', [
     'origin',
   ]);
-  const ops = createOps({ metrics, checks: [], log: createLogger({ level: 'silent' }) });
+  const ops = createOps({ metrics, checks: [], log: { error: () => {} } });
   const { port } = await ops.listen(address);
   onListening(port);
   return {
