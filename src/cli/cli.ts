@@ -34,6 +34,9 @@ export type UsedService = {
 /** Adds one command to the program. */
 export type AddCommand = (program: Command, cli: Cli) => void;
 
+/** What adds each command, by its name. A module is imported only when its command is called. */
+export type Commands = ReadonlyMap<string, () => Promise<AddCommand>>;
+
 /** Wrong arguments or unusable input; the exit code is 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { version } from '../server/core/version.js';
-import type { AddCommand, Cli } from './cli.js';
+import { type Cli, type Commands, UsageError } from './cli.js';
+import { SERVER_COMMANDS } from './server-commands.js';
 
 /** The commands in the order of `--help`, with what it says of them. */
 const SUMMARIES: Readonly<Record<string, string>> = {
@@ -43,22 +44,15 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   completion: 'print a script that completes commands and flags for a shell',
 };
 
-/** What adds each command. A module is imported only when its command is called. */
-const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
-  ['up', async () => (await import('./commands/server/up.js')).addUp],
-  ['api', async () => (await import('./commands/server/api.js')).addApi],
-  ['worker', async () => (await import('./commands/server/worker.js')).addWorker],
-  ['witness', async () => (await import('./commands/server/witness.js')).addWitness],
-  ['migrate', async () => (await import('./commands/server/migrate.js')).addMigrate],
+/** What adds each command. */
+const COMMANDS: Commands = new Map([
+  ...SERVER_COMMANDS,
   ['projects', async () => (await import('./commands/admin/projects.js')).addProjects],
   ['keys', async () => (await import('./commands/admin/keys.js')).addKeys],
   ['dashboard', async () => (await import('./commands/admin/dashboard.js')).addDashboard],
   ['usage', async () => (await import('./commands/admin/usage.js')).addUsage],
   ['audit-log', async () => (await import('./commands/admin/audit-log.js')).addAuditLog],
   ['witnesses', async () => (await import('./commands/admin/witnesses.js')).addWitnesses],
-  ['log', async () => (await import('./commands/admin/log.js')).addLog],
-  ['dsse-keys', async () => (await import('./commands/admin/dsse-keys.js')).addDsseKeys],
-  ['secret-keys', async () => (await import('./commands/admin/secret-keys.js')).addSecretKeys],
   ['login', async () => (await import('./commands/profiles/login.js')).addLogin],
   ['logout', async () => (await import('./commands/profiles/logout.js')).addLogout],
   ['profiles', async () => (await import('./commands/profiles/profiles.js')).addProfiles],
@@ -91,6 +85,11 @@ const EXIT_CODES = `
 Exit codes: 0 done (verify: verified), 1 failed (verify: not verified; lookup, status: not found or failed; audit: log not intact),
             2 invalid arguments or settings (verify, audit: could not check), audit also: 3 split view, 4 nothing new`;
 
+/** The commands that only the package with the server has; none of them in that package. */
+const ELSEWHERE = Object.keys(SUMMARIES).filter((name) => !COMMANDS.has(name));
+/** Both packages have a program `attest`, which npm does not replace. */
+const INSTALL_SERVER = 'npm uninstall -g @attestation-service/cli && npm install -g attestation-service';
+
 /** Parses `args` and runs the command. Never throws; sets `cli.exitCode`. */
 export async function runProgram(cli: Cli, args: readonly string[]): Promise<void> {
   const json = wantsJson(args);
@@ -99,6 +98,7 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<voi
     .version(version(), '--version', 'print the version')
     .helpOption('-h, --help', 'show help for a command')
     .addHelpText('after', EXIT_CODES)
+    .addHelpText('after', elsewhereText())
     .showHelpAfterError('(--help shows the usage)')
     .exitOverride()
     .configureOutput({
@@ -126,12 +126,20 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<voi
 async function addCommands(program: Command, cli: Cli, args: readonly string[]): Promise<void> {
   const [first, second] = args.filter((arg) => !arg.startsWith('-'));
   const called = first === 'help' ? second : first;
+  if (called !== undefined && ELSEWHERE.includes(called)) {
+    throw new UsageError(`attest ${called} is in the package attestation-service: ${INSTALL_SERVER}`);
+  }
   for (const [name, summary] of Object.entries(SUMMARIES)) {
     const load = name === called || called === COMPLETION ? COMMANDS.get(name) : undefined;
-    if (load === undefined) program.command(name);
+    if (load === undefined) program.command(name, { hidden: ELSEWHERE.includes(name) });
     else (await load())(program, cli);
     program.commands.at(-1)?.description(summary);
   }
+}
+
+function elsewhereText(): string {
+  const names = ELSEWHERE.join(', ');
+  return names === '' ? '' : `\nIn the package attestation-service: ${names}\n  ${INSTALL_SERVER}`;
 }
 
 /** Whether errors are printed as JSON, also before the flags are parsed. */

@@ -5,12 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Test } from 'tap';
+import { stageCli } from '../../src/generate/packages/stage-cli.js';
 import { stageClient } from '../../src/generate/packages/stage-client.js';
 import { stageServer } from '../../src/generate/packages/stage-server.js';
 import { makeTarball } from '../../src/generate/packages/tarball.js';
 
 const PACKAGES = {
   '@attestation-service/client': stageClient,
+  '@attestation-service/cli': stageCli,
   'attestation-service': stageServer,
 } as const;
 
@@ -37,7 +39,7 @@ export async function installPackage(
 ): Promise<Project> {
   const dir = await mkdtemp(join(tmpdir(), 'attest-package-'));
   test.teardown(() => rm(dir, { recursive: true }));
-  const { path } = makeTarball(PACKAGES[name], { root: process.cwd(), out: join(dir, 'packages') });
+  const { path } = await makeTarball(PACKAGES[name], { root: process.cwd(), out: join(dir, 'packages') });
   const project = { name: 'project', version: '1.0.0', private: true, type: 'module' };
   const { lockfileVersion, packages } = await readLock(process.cwd());
   const lock = { ...project, lockfileVersion, packages: { ...packages, '': project } };

@@ -8,9 +8,11 @@ type RootManifest = {
   description: string;
   license: string;
   /** Set where a release is made: npm compares it with the repository that the provenance names. */
-  repository?: object;
+  repository?: { url: string };
   engines: Record<string, string>;
   bin: Record<string, string>;
+  exports: Record<string, string>;
+  imports: Record<string, string>;
   dependencies: Record<string, string>;
   devDependencies: Record<string, string>;
   optionalDependencies: Record<string, string>;
@@ -23,6 +25,9 @@ export function readRootManifest(root: string): RootManifest {
 
 /** The entry of the client, by the path in its package and below `dist/`. */
 export const CLIENT_ENTRY = 'src/client/client.js';
+
+/** The program of the threads that hash folders, which packages start from there. */
+export const HASH_THREAD = 'dist/src/client/files/hash-thread.js';
 
 /**
  * package.json of the client. `packages` are the npm packages that it imports; a range lets a project share them with
@@ -59,19 +64,34 @@ export function clientManifest(root: RootManifest, packages: readonly string[]):
 
 /** package.json of the server, which has its dependencies in its bundle; no script runs at installation. */
 export function serverManifest(root: RootManifest): object {
-  const { name, version, description, license, repository, engines, bin } = root;
+  const { name, description, optionalDependencies } = root;
   return {
     name,
-    version,
     description,
-    license,
-    repository,
-    type: 'module',
-    engines,
-    bin,
-    exports: { './package.json': './package.json' },
-    optionalDependencies: withoutTools(root.optionalDependencies),
+    ...programMembers(root),
+    optionalDependencies: withoutTools(optionalDependencies),
   };
+}
+
+/** package.json of the command line without the server, which needs no other package. */
+export function cliManifest(root: RootManifest): object {
+  return {
+    name: '@attestation-service/cli',
+    description: 'Submits files to the attestation service, and verifies and audits its proofs.',
+    ...programMembers(root),
+  };
+}
+
+function programMembers({
+  version,
+  license,
+  repository,
+  engines,
+  bin,
+  exports,
+  imports,
+}: RootManifest): object {
+  return { version, license, repository, type: 'module', engines, bin, exports, imports };
 }
 
 /** Programs for tests, with a package per platform: npm has no optional development dependencies. */

@@ -1,7 +1,8 @@
-/** The last part of `npm run pack`: makes both packages in `dist/packages/`. */
+/** The last part of `npm run pack`: makes the packages in `dist/packages/`. */
 import { rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { stageCli } from './stage-cli.js';
 import { stageClient } from './stage-client.js';
 import { stageServer } from './stage-server.js';
 import { makeTarball } from './tarball.js';
@@ -10,7 +11,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 const out = join(root, 'dist/packages');
 
 rmSync(out, { recursive: true, force: true });
-for (const stage of [stageServer, stageClient]) {
-  const { path, size } = makeTarball(stage, { root, out });
+for (const stage of [stageServer, stageClient, stageCli]) {
+  const { path, size } = await makeTarball(stage, { root, out });
   console.log(`${relative(root, path)}  ${Math.round(size / 1000)} kB`);
 }

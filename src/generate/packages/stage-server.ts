@@ -1,17 +1,14 @@
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { buildSync } from 'esbuild';
+import { bundleThread } from '../bundle/program.js';
 import { filesIn } from '../files-in.js';
-import { readRootManifest, serverManifest } from './manifest.js';
+import { HASH_THREAD, readRootManifest, serverManifest } from './manifest.js';
 import { copyFile, writeFile, writeJson } from './write.js';
 
 /** The program, its pages, and what it reads or starts as a thread in the folders of its modules. */
 const PARTS = ['dist/attest', 'dist/web', 'dist/src', 'dist/gen'] as const;
 const BUNDLED = /^dist\/(?:src|gen)\/.*\.(?:js|d\.ts|map)$/;
-const THREADS = [
-  'dist/src/server/attestations/signing/signing-thread.js',
-  'dist/src/client/files/hash-thread.js',
-];
+const THREADS = ['dist/src/server/attestations/signing/signing-thread.js', HASH_THREAD];
 
 const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'LICENSE', 'docs', 'proto'] as const;
 
@@ -22,7 +19,7 @@ const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'LICENSE', 'docs', 'proto'] as c
 export function stageServer({ root, out }: { root: string; out: string }): void {
   for (const file of PARTS.flatMap((folder) => filesIn(join(root, folder)))) {
     const path = relative(root, file);
-    if (THREADS.includes(path)) writeFile(join(out, path), bundle(file));
+    if (THREADS.includes(path)) writeFile(join(out, path), bundleThread(file));
     else if (BUNDLED.test(path)) continue;
     else if (path.endsWith('.js')) writeFile(join(out, path), readFileSync(file, 'utf8'));
     else copyFile(file, join(out, path));
@@ -31,20 +28,4 @@ export function stageServer({ root, out }: { root: string; out: string }): void 
     if (existsSync(join(root, name))) cpSync(join(root, name), join(out, name), { recursive: true });
   }
   writeJson(join(out, 'package.json'), serverManifest(readRootManifest(root)));
-}
-
-/** A module with those that it imports. Throws if a package is among them: its licence would be in no file. */
-function bundle(file: string): string {
-  const { outputFiles, metafile } = buildSync({
-    entryPoints: [file],
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    write: false,
-    metafile: true,
-  });
-  const foreign = Object.keys(metafile.inputs).find((path) => path.includes('node_modules/'));
-  if (foreign !== undefined) throw new Error(`${file} bundles ${foreign}`);
-  return outputFiles.map(({ text }) => text).join('');
 }

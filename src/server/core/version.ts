@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 
-/** Returns the version of this package. */
+/** Returns the version of the package that this program is in. */
 export function version(): string {
-  const own: { version: string } = createRequire(import.meta.url)('attestation-service/package.json');
+  const own: { version: string } = createRequire(import.meta.url)('#package.json');
   return own.version;
 }
