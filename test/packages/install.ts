@@ -66,10 +66,10 @@ async function write(dir: string, name: string, value: object): Promise<void> {
 }
 
 /** Runs a program to its end, whatever its exit code. */
-async function execute(
+export async function execute(
   program: string,
   args: readonly string[],
-  options: { cwd: string; env: NodeJS.ProcessEnv },
+  options: { cwd: string; env: NodeJS.ProcessEnv; uid?: number; gid?: number },
 ): Promise<Ended> {
   try {
     return { code: 0, ...(await promisify(execFile)(program, [...args], options)) };

@@ -77,6 +77,7 @@ export const PROGRAMS = {
   },
   // That of BSD takes other arguments.
   script: { commands: { script: 'usr/bin/script' }, packages: ['bsdutils'], suits: ['--version'] },
+  shellcheck: { commands: { shellcheck: 'usr/bin/shellcheck' }, packages: ['shellcheck'] },
   // Started by root, sshd wants a user of its own, which libnss-wrapper finds in a file.
   sshd: {
     commands: { sshd: 'usr/sbin/sshd', ssh: 'usr/bin/ssh', 'ssh-keygen': 'usr/bin/ssh-keygen' },
@@ -84,6 +85,7 @@ export const PROGRAMS = {
     env: { LD_PRELOAD: 'libnss_wrapper.so' },
     folders: ['/usr/sbin'],
   },
+  wget: { commands: { wget: 'usr/bin/wget' }, packages: ['wget'] },
   xmllint: { commands: { xmllint: 'usr/bin/xmllint' }, packages: ['libxml2-utils'] },
   zsh: { commands: { zsh: 'bin/zsh' }, packages: ['zsh', 'zsh-common'] },
 } satisfies Record<string, Program>;

@@ -11,7 +11,7 @@ type Need = { get(): unknown; install: string };
 /** A program that cannot be had, and the tests that need it, by the paths of their sources. */
 export type Lacking = { name: string; install: string; files: string[] };
 
-const MODULE = /(?:^|\/)test\/support\/foreign\/([\w-]+)\.js$/;
+const MODULE = /(?:^|\/)test\/support\/foreign\/(?:[\w-]+\/)?([\w-]+)\.js$/;
 
 /** By the name of the module in `test/support/foreign/` that a test imports to have it. */
 export const NEEDS: ReadonlyMap<string, Need> = new Map([
