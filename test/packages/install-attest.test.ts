@@ -1,8 +1,16 @@
 /** The script install-attest.sh, as build servers run it. */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { writeInstallScript } from '../../src/generate/packages/install-script.js';
 import { stageCli } from '../../src/generate/packages/stage-cli.js';
 import { makeTarball } from '../../src/generate/packages/tarball.js';
@@ -11,44 +19,37 @@ import '../support/foreign/curl.js';
 import '../support/foreign/shell/wget.js';
 import { until } from '../support/until.js';
 import { execute } from './install.js';
-import { install, installedVersion, makeRelease, newFolder, pathWith, serve } from './releases.js';
+import {
+  install,
+  installedVersion,
+  makeRelease,
+  newFolder,
+  pathWith,
+  serve,
+  withInstalled,
+} from './releases.js';
 
 const SOURCE = resolve('src/generate/packages/install-attest.sh');
 
 /** Root writes everywhere. */
 const UNPRIVILEGED = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
 
-/** A folder with version 1.0.0 installed, and how to see that it is as it was. */
-async function withInstalled(t: Test): Promise<{ home: string; assertUntouched(): Promise<void> }> {
-  const home = newFolder(t);
-  const release = makeRelease(t, '1.0.0');
-  t.match(await install(release, home, { args: ['--file', release.tarball] }), { code: 0 });
-  const list = () => readdirSync(home, { recursive: true }).map(String).sort();
-  const before = list();
-  return {
-    home,
-    assertUntouched: async () => {
-      t.same(list(), before);
-      t.equal(await installedVersion(home), '1.0.0');
-    },
-  };
-}
-
 t.test('shellcheck has nothing to report', async (t) => {
   const { code, stdout } = await execute(SHELLCHECK, [SOURCE], { cwd: process.cwd(), env: process.env });
   t.same({ code, stdout }, { code: 0, stdout: '' });
 });
 
-t.test('the packed program is installed from a server, and again, with curl and with wget', async (t) => {
+t.test('the packed program is installed from a server, by curl and by wget, and once', async (t) => {
   const root = process.cwd();
-  const home = newFolder(t);
-  const { path: tarball } = await makeTarball(stageCli, { root, out: join(home, 'packages') });
-  const script = writeInstallScript({ root, out: home }, tarball);
+  const out = newFolder(t);
+  const { path: tarball } = await makeTarball(stageCli, { root, out });
+  const script = writeInstallScript({ root, out }, tarball);
   const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
   const release = { version, tarball, script };
   const url = await serve(t, release);
   const machines = [pathWith(t, {}), pathWith(t, { lacks: ['curl'], adds: ['wget'] })];
   for (const path of machines) {
+    const home = newFolder(t);
     const { code, stdout, stderr } = await install(release, home, {
       url,
       path,
@@ -57,7 +58,9 @@ t.test('the packed program is installed from a server, and again, with curl and 
     t.same({ code, stderr }, { code: 0, stderr: '' });
     t.equal(stdout.split('\n')[0], `attest ${version} is in ${join(home, 'bin')}`);
     t.equal(await installedVersion(home), version);
-    t.equal(readdirSync(join(home, 'bin/.attest')).length, 1, 'the files of the one before are gone');
+    const target = readlinkSync(join(home, 'bin/attest'));
+    t.match(await install(release, home, { path }), { code: 0, stderr: '' }, 'nothing is downloaded');
+    t.equal(readlinkSync(join(home, 'bin/attest')), target);
   }
 });
 
@@ -71,9 +74,20 @@ t.test('a newer version takes the place of the one before', async (t) => {
   t.equal(readdirSync(join(home, 'bin/.attest')).length, 1);
   t.match(
     readlinkSync(join(home, 'bin/attest')),
-    /^\.attest\/1\.1\.0\.\w+\/package\/dist\/attest\/main\.js$/,
+    /^\.attest\/1\.1\.0\.[0-9a-f]{12}\.\w+\/package\/dist\/attest\/main\.js$/,
   );
   t.ok(existsSync(release.tarball), 'the file that was given stays');
+});
+
+t.test('an installation that lacks files is replaced', async (t) => {
+  const home = newFolder(t);
+  const release = makeRelease(t, '1.0.0');
+  const args = ['--file', release.tarball];
+  await install(release, home, { args });
+  rmSync(join(home, 'bin', readlinkSync(join(home, 'bin/attest'))));
+  t.match(await install(release, home, { args }), { code: 0, stderr: '' });
+  t.equal(await installedVersion(home), '1.0.0');
+  t.equal(readdirSync(join(home, 'bin/.attest')).length, 1);
 });
 
 t.test('a download that is changed, cut off or not there leaves what was installed', async (t) => {

@@ -6,6 +6,7 @@ import {
   constants,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -82,6 +83,22 @@ export function install(
 export async function installedVersion(home: string): Promise<string> {
   const { stdout } = await execute(join(home, 'bin/attest'), ['--version'], { cwd: home, env: process.env });
   return stdout.trim();
+}
+
+/** A folder with version 1.0.0 installed, and how to see that it is as it was. */
+export async function withInstalled(t: Test): Promise<{ home: string; assertUntouched(): Promise<void> }> {
+  const home = newFolder(t);
+  const release = makeRelease(t, '1.0.0');
+  t.match(await install(release, home, { args: ['--file', release.tarball] }), { code: 0 });
+  const list = () => readdirSync(home, { recursive: true }).map(String).sort();
+  const before = list();
+  return {
+    home,
+    assertUntouched: async () => {
+      t.same(list(), before);
+      t.equal(await installedVersion(home), '1.0.0');
+    },
+  };
 }
 
 const TOOLS = 'sh env node tar gzip sha256sum cut readlink mktemp chmod ln mv rm mkdir cat curl'.split(' ');

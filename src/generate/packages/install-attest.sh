@@ -61,18 +61,27 @@ sha256_of() {
 
 # The tarball, once it is the one that this script is for.
 get_tarball() {
-  name=attestation-service-cli-$VERSION.tgz
+  packed=attestation-service-cli-$VERSION.tgz
   if [ -n "$file" ]; then
     tarball=$file
     [ -f "$tarball" ] || fail "$tarball is not a file"
   else
     from=${ATTEST_DOWNLOAD_URL:-$URL}
     [ -n "$from" ] || fail 'this script names no address: set ATTEST_DOWNLOAD_URL, or use --file'
-    tarball=$new/$name
-    download "$from/$name" "$tarball" || fail "$from/$name cannot be downloaded"
+    tarball=$new/$packed
+    download "$from/$packed" "$tarball" || fail "$from/$packed cannot be downloaded"
   fi
   sum=$(sha256_of "$tarball")
-  [ "$sum" = "$SHA256" ] || fail "$tarball is not $name: its SHA-256 is $sum, expected $SHA256"
+  [ "$sum" = "$SHA256" ] || fail "$tarball is not $packed: its SHA-256 is $sum, expected $SHA256"
+}
+
+runs() { [ "$("$1" --version 2>/dev/null)" = "$VERSION" ]; }
+
+# Whether the link is to a program of this tarball that runs. Files that another build on this machine may use are not
+# replaced by the same.
+is_installed() {
+  old=$(readlink "$link" || true)
+  case "$old" in ".attest/$name."*) runs "$link" ;; *) false ;; esac
 }
 
 # Unpacks into a new folder, tries the program there, and replaces the link in one step.
@@ -82,12 +91,13 @@ install() {
   fi
   dir=$(cd "$dir" && pwd)
   link=$dir/attest
-  old=$(readlink "$link" || true)
+  name=$VERSION.$(printf '%.12s' "$SHA256")
+  if is_installed; then return; fi
   case "$old" in
     .attest/*/package/dist/attest/main.js) ;;
     *) if [ -e "$link" ] || [ -n "$old" ]; then fail "$link is not from this script: remove it, or use --dir"; fi ;;
   esac
-  new=$(mktemp -d "$dir/.attest/$VERSION.XXXXXX") || fail "$dir/.attest cannot be written: use --dir"
+  new=$(mktemp -d "$dir/.attest/$name.XXXXXX") || fail "$dir/.attest cannot be written: use --dir"
   trap 'rm -rf "$new"' EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM HUP
@@ -97,9 +107,10 @@ install() {
   program=$new/package/dist/attest/main.js
   chmod -R u=rwX,go=rX "$new"
   chmod 755 "$program"
-  [ "$("$program" --version)" = "$VERSION" ] || fail "$program does not run"
+  runs "$program" || fail "$program does not run"
   ln -s ".attest/${new##*/}/package/dist/attest/main.js" "$new/link"
   trap '' INT TERM HUP
+  if is_installed; then return; fi
   mv -f "$new/link" "$link"
   trap - EXIT
   [ -z "$old" ] || rm -rf "${dir:?}/${old%%/package/*}" || true
