@@ -44,7 +44,7 @@ type Run = (env: Record<string, string>) => Promise<string>;
 
 /** The command line, and a program that imports the library; each by its environment. */
 function callers(t: Test): [name: string, run: Run][] {
-  const file = join(t.testdir({ file: 'text' }), 'file');
+  const file = join(t.testdir({ file: 'text', 'no-certificate': 'text' }), 'file');
   return [
     [
       'attest submit',
@@ -71,8 +71,8 @@ t.test('a private authority is trusted by ATTEST_CA_FILE, which the error withou
     t.equal(await run({ ...env, ATTEST_CA_FILE: caFile }), 'sub_1\n', name);
     t.equal(requests.splice(0).length, 1, name);
     t.match(await run({ ...env, ATTEST_CA_FILE: '/nonexistent' }), /ATTEST_CA_FILE cannot be read/, name);
-    const noFile = join(t.testdir({ text: 'no certificate' }), 'text');
-    t.match(await run({ ...env, ATTEST_CA_FILE: noFile }), /has no certificate in PEM/, name);
+    const noCertificate = join(t.testdirName, 'no-certificate');
+    t.match(await run({ ...env, ATTEST_CA_FILE: noCertificate }), /has no certificate in PEM/, name);
   }
 });
 
