@@ -123,7 +123,7 @@ t.test('a download that is changed, cut off or not there leaves what was install
 
 t.test('a package that does not run leaves what was installed', async (t) => {
   const { home, assertUntouched } = await withInstalled(t);
-  const release = makeRelease(t, '1.1.0', '#!/bin/sh\nexit 1\n');
+  const release = makeRelease(t, '1.1.0', { program: '#!/bin/sh\nexit 1\n' });
   const { code, stderr } = await install(release, home, { args: ['--file', release.tarball] });
   t.equal(code, 1);
   t.match(stderr, /main\.js does not run\n$/);
@@ -220,7 +220,7 @@ t.test('a folder without write permission is left as it is', async (t) => {
 
 t.test('wrong arguments, and a script that is cut off, do nothing', async (t) => {
   const { home, assertUntouched } = await withInstalled(t);
-  const release = makeRelease(t, '1.1.0');
+  const release = makeRelease(t, '1.1.0', { repository: { url: 'git+https://github.com/owner/name.git' } });
   for (const [args, message] of [
     [['--nonsense'], /unknown argument --nonsense; --help shows the usage\n$/],
     [['--file'], /--file needs a value/],
@@ -237,12 +237,13 @@ t.test('wrong arguments, and a script that is cut off, do nothing', async (t) =>
   });
   t.match(await install(release, home, { args: ['--help'] }), {
     code: 0,
-    stdout: /^Installs attest 1\.1\.0/,
+    stdout:
+      /^Installs attest 1\.1\.0.*default: https:\/\/github\.com\/owner\/name\/releases\/download\/v1\.1\.0\)/s,
   });
   const text = readFileSync(release.script, 'utf8');
   const cut = join(newFolder(t), 'cut.sh');
-  for (const share of [0.3, 0.6, 0.9]) {
-    writeFileSync(cut, text.slice(0, Math.floor(text.length * share)));
+  for (const end of [-4000, -2000, -500, -16, -12, -9, -5, -2]) {
+    writeFileSync(cut, text.slice(0, end));
     await install({ ...release, script: cut }, home, { args: ['--file', release.tarball] });
     await assertUntouched();
   }

@@ -32,7 +32,11 @@ export function newFolder(t: Test): string {
 }
 
 /** A release of a program that prints its version, with a script like that of `npm run pack`. */
-export function makeRelease(t: Test, version: string, program = `#!/bin/sh\necho ${version}\n`): Release {
+export function makeRelease(
+  t: Test,
+  version: string,
+  { program = `#!/bin/sh\necho ${version}\n`, repository }: { program?: string; repository?: object } = {},
+): Release {
   const dir = newFolder(t);
   const main = join(dir, 'package/dist/attest/main.js');
   mkdirSync(join(main, '..'), { recursive: true });
@@ -41,7 +45,7 @@ export function makeRelease(t: Test, version: string, program = `#!/bin/sh\necho
   execFileSync('tar', ['-czf', tarball, '-C', dir, 'package']);
   const root = join(dir, 'root');
   mkdirSync(join(root, 'src/generate/packages'), { recursive: true });
-  writeFileSync(join(root, 'package.json'), JSON.stringify({ version }));
+  writeFileSync(join(root, 'package.json'), JSON.stringify({ version, repository }));
   const source = 'src/generate/packages/install-attest.sh';
   writeFileSync(join(root, source), readFileSync(source));
   return { version, tarball, script: writeInstallScript({ root, out: dir }, tarball) };

@@ -144,5 +144,5 @@ main() {
   case ":$PATH:" in *":$dir:"*) ;; *) printf 'Add it to PATH: export PATH="%s:$PATH"\n' "$dir" ;; esac
 }
 
-# Last, so that a script that was cut off does nothing.
-main "$@"
+# Last and in braces, so that a script that was cut off does nothing.
+{ main "$@"; }
