@@ -104,7 +104,7 @@ t.test('usage errors end with exit code 2 and one line', async (t) => {
       ['verify', 'f', '--bundle', 'b', '--metadata', '{}'],
       'error: --metadata and --metadata-salt must be given together',
     ],
-    [['submit'], "error: missing required argument 'file'"],
+    [['submit'], 'error: there is nothing to submit: name a file or folder'],
     [['submit', 'f', '--concurrency', '0'], 'error: --concurrency is not a whole number from 1 to 64'],
     [['submit', 'f', '--concurrency', '1e1'], 'error: --concurrency is not a whole number from 1 to 64'],
     [

@@ -121,13 +121,13 @@ async function submit(cli: Cli, given: readonly string[], flags: Flags): Promise
   const metadata = await readMetadata(flags);
   const git = await readGit(cli, flags);
   const validation = flags.lenient ? ValidationMode.LENIENT : ValidationMode.STRICT;
+  const client = openClient(cli, flags);
   if (source === undefined) {
     const { snapshots } = flags;
     const inputs =
       snapshots === undefined
         ? await gatherInputs(cli, given, flags)
         : await snapshotInputs(snapshots, flags);
-    const client = openClient(cli, flags);
     await submitFiles(cli, inputs, {
       client,
       build,
@@ -140,7 +140,6 @@ async function submit(cli: Cli, given: readonly string[], flags: Flags): Promise
     });
     return;
   }
-  const client = openClient(cli, flags);
   const submission = {
     client,
     build,
@@ -163,6 +162,9 @@ function findSource(cli: Cli, given: readonly string[], flags: Flags): SetSource
 
 /** The folder of which a set is made. Throws UsageError if flags and files do not go together. */
 function findFolder(given: readonly string[], flags: Flags): string | undefined {
+  const { filesFrom, checksums, snapshots } = flags;
+  if (given.length === 0 && [filesFrom, checksums, snapshots].every((flag) => flag === undefined))
+    throw new UsageError('there is nothing to submit: name a file or folder');
   const folder = given.find(isFolder);
   const { set, bundle, bundles, force, notBefore, include, exclude, followSymlinks } = flags;
   const isSet = folder !== undefined && !flags.each;
@@ -178,7 +180,7 @@ function findFolder(given: readonly string[], flags: Flags): string | undefined 
   if (force && !isSet && bundles === undefined)
     throw new UsageError('--force is for set file and bundles: there is neither');
   if (!isSet) return undefined;
-  if (given.length === 1 && flags.filesFrom === undefined && flags.checksums === undefined) return folder;
+  if (given.length === 1 && filesFrom === undefined && checksums === undefined) return folder;
   throw new UsageError(
     `${folder} is a directory: submit it alone, as one set, or with --each, which submits every file by itself`,
   );
