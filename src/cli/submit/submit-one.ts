@@ -14,7 +14,9 @@ import { printable } from '../../protocol/printable.js';
 import { compileWriter } from '../../server/json/codec.js';
 import { type Cli, print, printError, UsageError } from '../cli.js';
 import { errorText } from '../output/report-error.js';
+import type { Build } from './build.js';
 import { readBundleId } from './bundle-folder.js';
+import { findEarlier } from './earlier.js';
 import { callUntil } from './grace.js';
 
 /** What is submitted, and what is done with it. */
@@ -25,10 +27,8 @@ type OneSubmission = {
   readonly sha256: string;
   readonly metadata: JsonObject;
   readonly validation: ValidationMode;
-  /** The build that it is of. */
-  readonly build?: string | undefined;
-  /** The submission of a run before, which is taken in place of a new one. */
-  readonly earlier?: Submission | undefined;
+  /** The build that it is of: what that has already is taken in place of a new submission. */
+  readonly build?: Build | undefined;
   /** Random by default. */
   readonly idempotencyKey?: string | undefined;
   /** Whether to wait until it is witnessed, for at most `timeoutMs`. */
@@ -59,7 +59,7 @@ export async function submitOne(
   flags: PrintFlags,
 ): Promise<Submission | undefined> {
   const { signal, bundle } = one;
-  const created = one.earlier ?? (await create(one));
+  const created = await callUntil(signal, (signal) => findOrCreate(one, signal));
   if (created === undefined) {
     printError(cli, 'interrupted: the service had not answered, so it may have recorded the submission');
     return undefined;
@@ -72,13 +72,13 @@ export async function submitOne(
   return landed;
 }
 
-/** Undefined if it was interrupted before the answer. */
-async function create(one: OneSubmission): Promise<Submission | undefined> {
+async function findOrCreate(one: OneSubmission, signal: AbortSignal): Promise<Submission> {
   const { client, sha256, metadata, validation, build, idempotencyKey } = one;
-  const request = { artifact: { sha256 }, metadata, validation, ...(build !== undefined && { build }) };
-  return await callUntil(one.signal, (signal) =>
-    client.attestations.create(request, { idempotencyKey, signal }),
-  );
+  const earlier = build && (await findEarlier(client, build, { artifactSha256: sha256, signal }));
+  const found = earlier?.(sha256, metadata);
+  if (found !== undefined) return found;
+  const request = { artifact: { sha256 }, metadata, validation, ...(build && { build: build.id }) };
+  return await client.attestations.create(request, { idempotencyKey, signal });
 }
 
 /** The submission once it is witnessed; as it was, with the error printed, if that fails or the signal aborts. */

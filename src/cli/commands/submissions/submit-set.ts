@@ -17,8 +17,6 @@ import { type FolderFlags, readFolder } from '../../sets/folder-files.js';
 import { type WrittenSet, writeSet } from '../../sets/make-set.js';
 import { assertNew } from '../../sets/set-file.js';
 import { type Build, continuation, submissionKey } from '../../submit/build.js';
-import { findEarlier } from '../../submit/earlier.js';
-import { callUntil } from '../../submit/grace.js';
 import { defaultMetadata, recordedName } from '../../submit/recorded-name.js';
 import { submitOne } from '../../submit/submit-one.js';
 
@@ -114,7 +112,7 @@ async function submitHead(
   { source, setFile, set, signal }: Made,
   { flags, submission }: Submitting,
 ): Promise<void> {
-  const { client, build } = submission;
+  const { build } = submission;
   const sha256 = set.headSha256;
   const made = { file: setFile, head: headJson(set.head), head_sha256: sha256, bytes: set.bytes };
   const name = recordedName(source.path, process.cwd()) || basename(resolve(source.path));
@@ -122,17 +120,11 @@ async function submitHead(
   const described = source.describe?.(given) ?? given ?? defaultMetadata(name, sha256);
   const metadata = withGit(described, submission.git);
   const sayHow = () => printError(cli, `${setFile} is kept; ${continuation(cli, build)}`);
-  const earlier = await callUntil(signal, (signal) =>
-    findEarlier(client, build, { artifactSha256: sha256, signal }),
-  );
-  if (earlier === undefined) return sayHow();
   const one = {
     ...submission,
     label: source.path,
     sha256,
     metadata,
-    build: build.id,
-    earlier: earlier(sha256, metadata),
     idempotencyKey: submissionKey(build, { name, sha256 }),
     wait: flags.wait ?? false,
     bundle: flags.bundle,
