@@ -18,6 +18,11 @@ export function gitResource(state: GitState): JsonObject {
   };
 }
 
+/** The state as the `revision` of an evaluation or a snapshot. */
+export function gitRevision({ remote, commit, dirty }: GitState): JsonObject {
+  return { type: 'git', ...(remote !== undefined && { origin: remote }), commit, dirty };
+}
+
 /**
  * The purl with remote and commit as its qualifier `vcs_url`; the rest stays as it is written. Throws UsageError if there is no
  * remote, or it has a `vcs_url`.

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { type Cli, UsageError } from '../../cli.js';
-import { gitResource, withVcsUrl } from './git-metadata.js';
+import { gitResource, gitRevision, withVcsUrl } from './git-metadata.js';
 import { type GitState, readGitState } from './git-state.js';
 
 /** The flag that has the commit recorded. */
@@ -13,7 +13,7 @@ export async function readGit({ env }: Cli, { git }: GitFlags): Promise<GitState
 
 /**
  * The metadata with the state of the working tree in its schema's own place: `vcs_url` of a purl, `configuration` of a test
- * result. Throws UsageError if the schema has none.
+ * result, `revision` of an evaluation or a snapshot. Throws UsageError if the schema has none, or a log has recorded another.
  */
 export function withGit(metadata: JsonObject, state: GitState | undefined): JsonObject {
   if (state === undefined) return metadata;
@@ -21,5 +21,10 @@ export function withGit(metadata: JsonObject, state: GitState | undefined): Json
   if (schema === 'purl' && typeof purl === 'string') return { ...metadata, purl: withVcsUrl(purl, state) };
   if (schema === 'intoto.test_result.v0.1' && Array.isArray(configuration))
     return { ...metadata, configuration: [...configuration, gitResource(state)] };
+  if (schema === 'evaluation.v1' || schema === 'ui_snapshot.v1') {
+    if (metadata.revision !== undefined)
+      throw new UsageError('--git: the log has recorded the revision that was run');
+    return { ...metadata, revision: gitRevision(state) };
+  }
   throw new UsageError(`--git has no place in metadata of schema ${String(schema)}`);
 }

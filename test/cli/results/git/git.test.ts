@@ -163,6 +163,16 @@ t.test('a test result has the state in its configuration, a purl the URL with th
   t.equal(withGit(result, undefined), result);
 });
 
+t.test('an evaluation and a snapshot have the state as their revision, unless the log has one', async (t) => {
+  const revision = { type: 'git', origin: STATE.remote, commit: STATE.commit, dirty: STATE.dirty };
+  for (const schema of ['evaluation.v1', 'ui_snapshot.v1']) {
+    t.same(withGit({ schema, a: 1 }, STATE), { schema, a: 1, revision });
+    t.notOk('origin' in (withGit({ schema }, { ...STATE, remote: undefined }).revision as object));
+    const message = '--git: the log has recorded the revision that was run';
+    t.throws(() => withGit({ schema, revision: { commit: 'b' } }, STATE), { name: 'UsageError', message });
+  }
+});
+
 t.test('metadata without a place for it is an error', async (t) => {
   t.throws(() => withVcsUrl('pkg:generic/a', { ...STATE, remote: undefined }), {
     message: /no remote origin/,
