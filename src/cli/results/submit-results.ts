@@ -11,9 +11,7 @@ import { formatSize } from '../output/progress.js';
 import { readEarlierSet } from '../sets/earlier-set.js';
 import { writeSet } from '../sets/make-set.js';
 import { assertNew } from '../sets/set-file.js';
-import { type Build, continuation, submissionKey } from '../submit/build.js';
-import { findEarlier } from '../submit/earlier.js';
-import { callUntil } from '../submit/grace.js';
+import { type Build, submissionKey } from '../submit/build.js';
 import { recordedName } from '../submit/recorded-name.js';
 import { submitOne } from '../submit/submit-one.js';
 import type { Results } from './results.js';
@@ -64,14 +62,8 @@ export async function submitResults(
       ? { sha256: results.artifact.sha256, json: undefined }
       : await writeEntries(cli, results.entries, { file: setFile ?? '', isContinued });
   const name = recordedName(results.name, process.cwd());
-  const earlier = await callUntil(submission.signal, (signal) =>
-    findEarlier(submission.client, build, { artifactSha256: sha256, signal }),
-  );
-  if (earlier === undefined) return printError(cli, continuation(cli, build));
   const one = {
     ...submission,
-    build: build.id,
-    earlier: earlier(sha256, results.metadata),
     label: setFile ?? results.name,
     sha256,
     metadata: results.metadata,
