@@ -13,7 +13,7 @@ import { BUNDLE, KEYS } from '../submit/submitting.js';
 
 type Request = CreateAttestationRequest | BatchItem;
 
-/** Serves until the test ends; submissions are witnessed at once. `refuse` may refuse one. */
+/** Serves until the test ends; submissions are witnessed at once, and lists are empty. `refuse` may refuse one. */
 export async function serveResults(t: Test, refuse: () => ConnectError | undefined = () => undefined) {
   const created: Request[] = [];
   const create = (request: Request) => {
@@ -29,6 +29,7 @@ export async function serveResults(t: Test, refuse: () => ConnectError | undefin
       batchCreateAttestations: ({ items }) => ({
         results: items.map((item) => ({ submission: create(item) })),
       }),
+      listAttestations: () => ({ data: [], nextCursor: '' }),
       getAttestation: ({ id }) => ({ id, status: SubmissionStatus.WITNESSED }),
       downloadBundle: () => ({ data: BUNDLE }),
     });
