@@ -54,9 +54,29 @@ export function testSubmissions(t: Test, { app, admin, key, signedIn, submit }: 
       await page.getByRole('article', { name: String(json.id) }).waitFor();
       t.equal(await page.getByRole('article').count(), 1);
       await page.getByRole('button', { name: 'Show all' }).click();
-      await page.getByLabel('Find by id or SHA-256').fill(String(json.id));
+      await page.getByLabel('Find by id, SHA-256 or build').fill(String(json.id));
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { name: 'Submission', exact: true }).waitFor();
+    });
+  });
+
+  t.test('a build finds its submissions', async (t) => {
+    const metadata = { schema: 'purl', purl: 'pkg:npm/built@1.0.0' };
+    const body = { artifact: { sha256: 'ab'.repeat(32) }, metadata, build: 'ci-4711 <b>' };
+    const { json } = await app.rest('/v1/attestations', { apiKey: key.key, body });
+    await signedIn(t, '/submissions', async ({ page }) => {
+      const find = page.getByLabel('Find by id, SHA-256 or build');
+      await find.fill('sub_short');
+      await page.keyboard.press('Enter');
+      await page.getByText('An id is sub_ and 26 characters').waitFor();
+      await find.fill('ci-4711 <b>');
+      await page.keyboard.press('Enter');
+      await page.getByRole('article', { name: String(json.id) }).waitFor();
+      await page.getByRole('button', { name: 'Show all' }).waitFor();
+      t.equal(await page.getByRole('article').count(), 1);
+      await find.fill(String(json.id));
+      await page.keyboard.press('Enter');
+      await page.getByText('ci-4711 <b>', { exact: true }).waitFor();
     });
   });
 

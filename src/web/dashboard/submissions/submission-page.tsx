@@ -6,6 +6,7 @@ import {
 } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { type Batch, BatchService } from '../../../../gen/attestation/v1/batches_pb.js';
 import { PageHead } from '../ui/page-head.js';
+import { safe } from '../ui/safe.js';
 import { ErrorState, Loading } from '../ui/states.js';
 import { Time } from '../ui/time.js';
 import { Bundle } from './bundle.js';
@@ -73,7 +74,7 @@ function Shown({ submission, batch }: { submission: Submission; batch: Batch | u
 }
 
 function Facts({ submission }: { submission: Submission }) {
-  const { artifact, leafSha256, logIndex, batchId, submittedAt, witnessedAt } = submission;
+  const { artifact, leafSha256, logIndex, batchId, build, submittedAt, witnessedAt } = submission;
   return (
     <dl>
       <dt>SHA-256</dt>
@@ -88,6 +89,12 @@ function Facts({ submission }: { submission: Submission }) {
       <dd>{logIndex.toLocaleString()}</dd>
       <dt>Batch</dt>
       <dd>{batchId === undefined ? 'not sealed yet' : <code>{batchId}</code>}</dd>
+      {build === undefined ? null : (
+        <>
+          <dt>Build</dt>
+          <dd>{safe(build)}</dd>
+        </>
+      )}
       <dt>Submitted</dt>
       <dd>
         <Time at={submittedAt} />

@@ -5,6 +5,7 @@ import {
   type Submission,
   type SubmissionStatus,
 } from '../../../../gen/attestation/v1/attestations_pb.js';
+import type { Wanted } from './find-submission.js';
 
 /** Submissions as they are listed. */
 export type SubmissionList = {
@@ -27,12 +28,14 @@ const { listAttestations } = AttestationService.method;
  */
 export function useSubmissions({
   sha256,
+  build,
   status,
-}: {
-  sha256: string;
-  status: SubmissionStatus;
-}): SubmissionList {
-  const filter = { status, ...(sha256 === '' ? {} : { artifactSha256: sha256 }) };
+}: Wanted & { status: SubmissionStatus }): SubmissionList {
+  const filter = {
+    status,
+    ...(sha256 !== undefined && { artifactSha256: sha256 }),
+    ...(build !== undefined && { build }),
+  };
   const pages = useInfiniteQuery(
     listAttestations,
     { ...filter, limit: PAGE, cursor: '' },
@@ -51,7 +54,7 @@ export function useSubmissions({
   useEffect(() => {
     if (isTorn) void refetch();
   }, [isTorn, refetch]);
-  const wanted = sha256 === '' ? rows : rows.filter(({ artifact }) => artifact?.sha256 === sha256);
+  const wanted = sha256 === undefined ? rows : rows.filter(({ artifact }) => artifact?.sha256 === sha256);
   const { isPending, error, hasNextPage, fetchNextPage } = pages;
   return { rows: wanted, isPending, error, hasNextPage: hasNextPage && !isFetching, fetchNextPage, refetch };
 }
