@@ -36,10 +36,3 @@ export async function serveResults(t: Test, refuse: () => ConnectError | undefin
   });
   return { created, requests, env: { ATTEST_URL: baseUrl, ATTEST_API_KEY: KEYS.test } };
 }
-
-/** Options of Node that have a program print the most memory it had, in KiB, as the last line of standard error. */
-export const PRINT_MEMORY = {
-  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(
-    'process.on("exit", () => console.error(process.resourceUsage().maxRSS))',
-  )}`,
-};

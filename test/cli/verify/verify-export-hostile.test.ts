@@ -7,6 +7,7 @@ import { createGzip, gzipSync } from 'node:zlib';
 import t from 'tap';
 import { objectBytes } from '../../proof/export/export-sample.js';
 import { EXPORT_ID } from '../../proof/export/manifest-sample.js';
+import { PRINT_MEMORY } from '../../support/calling/print-memory.js';
 import { runHere, runProcess } from '../../support/calling/run-cli.js';
 import { until } from '../../support/until.js';
 import { download, folderOf, fourth, OTHER_PROJECT, PATHS, third } from './downloaded-export.js';
@@ -61,13 +62,11 @@ t.test('a gzip bomb costs bounded memory and time', async (t) => {
   }
   await writeBomb('spaces.jsonl.gz', ' ', BOMB_MIB);
   await writeBomb('newlines.jsonl.gz', '\n', BOMB_MIB);
-  const script = 'process.on("exit", () => console.error(process.resourceUsage().maxRSS))';
-  const options = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}` };
   for (const [name, said] of [
     ['spaces', /:1: a line is longer than 1 MiB/],
     ['newlines', /:1002: too many lines are wrong: the rest is not verified|and 902 more problems/],
   ] as const) {
-    const { code, stdout, stderr } = await runProcess(args(`${name}.jsonl.gz`), options);
+    const { code, stdout, stderr } = await runProcess(args(`${name}.jsonl.gz`), PRINT_MEMORY);
     t.equal(code, 1);
     t.match(stdout, said);
     const kib = Number(stderr.trim());

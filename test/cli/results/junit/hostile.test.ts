@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import t, { type Test } from 'tap';
+import { PRINT_MEMORY } from '../../../support/calling/print-memory.js';
 import { runProcess } from '../../../support/calling/run-cli.js';
 import { isLong, someOf } from '../../../support/long.js';
-import { PRINT_MEMORY, serveResults } from '../serving.js';
+import { serveResults } from '../serving.js';
 import { resultOfText } from './reading.js';
 
 const MI = 1024 * 1024;
