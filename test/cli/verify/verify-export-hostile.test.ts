@@ -193,7 +193,10 @@ t.test('arguments, trust roots and environment are as for a bundle', async (t) =
     [[...args(), '--bundle', 'b'], /^error: --export goes with no file, --bundle/],
     [[...args(), '--metadata', '{}', '--metadata-salt', '00'], /^error: --export goes with no file/],
     [[...args(), '--project', 'x'], /^error: --project is not the id/],
-    [['verify'], /^error: required option '--bundle <file>' not specified, nor --export <path>\n$/],
+    [
+      ['verify'],
+      /^error: required option '--bundle <file>' not specified, nor --bundles <dir>, nor --export <path>\n$/,
+    ],
     [['verify', '--export', at(''), '--data-dir', at('')], /^error: there are no trust roots/],
     [
       ['verify', '--export', at(''), '--trust-roots', at('no-roots')],
