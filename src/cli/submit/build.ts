@@ -26,8 +26,13 @@ export function readBuild({ build, resume }: BuildFlags, makeId: () => string): 
   }
   const given = build ?? resume;
   if (given === undefined) return { id: makeId(), isGiven: false };
-  if (ID.test(given)) return { id: given, isGiven: true };
-  const flag = build === undefined ? '--resume' : '--build';
+  assertBuildId(build === undefined ? '--resume' : '--build', given);
+  return { id: given, isGiven: true };
+}
+
+/** Throws UsageError if the value of a flag is no build's ID, such as the empty one of a variable that is not set. */
+export function assertBuildId(flag: string, id: string): void {
+  if (ID.test(id)) return;
   throw new UsageError(
     `${flag} is not 1 to 128 characters without control characters, the first of which is no space`,
   );

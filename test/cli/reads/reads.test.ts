@@ -150,6 +150,7 @@ t.test('filters of a list', async (t) => {
   t.same(await run(['--schema', 'other']), []);
   t.same(await run(['--build', 'ci-1']), [second]);
   t.same(await run(['--build', 'ci-2']), []);
+  await t.rejects(run(['--build', '']), /--build is not 1 to 128 characters/, 'a variable that is not set');
   t.same(await run(['--before', at.toISOString()]), [first.id]);
   t.same(await run(['--since', new Date(at.getTime() - 1).toISOString()]), [second]);
   t.same(await run(['--since', '1h']), [second, first.id]);

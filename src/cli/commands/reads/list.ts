@@ -9,6 +9,7 @@ import { openClient } from '../../flags/open-client.js';
 import { artifactSha256 } from '../../input/artifact.js';
 import { addOutputFlags, OUTPUT_HELP, type OutputFlags, printList } from '../../output/format.js';
 import { SUBMISSION_COLUMNS } from '../../output/submission-text.js';
+import { assertBuildId } from '../../submit/build.js';
 import { MAX_LIMIT, MAX_PAGE, takeFirst } from './limit.js';
 
 type Flags = ClientFlags &
@@ -52,6 +53,7 @@ export function addList(program: Command, cli: Cli): void {
 
 async function list(cli: Cli, flags: Flags): Promise<void> {
   const { schema = '', status, since, before, artifact, build = '' } = flags;
+  if (flags.build !== undefined) assertBuildId('--build', build);
   const limit = flags.limit === undefined ? undefined : parseCount('--limit', flags.limit, MAX_LIMIT);
   const time = (flag: string, text: string) => timestampFromDate(parsePastTime(cli, flag, text));
   const filters = {

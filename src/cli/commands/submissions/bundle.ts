@@ -10,6 +10,7 @@ import { openClient } from '../../flags/open-client.js';
 import { onInterruption } from '../../input/interruption.js';
 import { openProgress } from '../../output/progress.js';
 import { errorJson, errorText } from '../../output/report-error.js';
+import { assertBuildId } from '../../submit/build.js';
 import { openBundleFolder } from '../../submit/bundle-folder.js';
 
 const FORMATS = ['json', 'sigstore.json', 'tlog-proof', 'ots', 'cose'] as const;
@@ -68,6 +69,7 @@ async function bundle(cli: Cli, ids: readonly string[], flags: Flags): Promise<v
   if (id === undefined && build === undefined && idsFrom === undefined) {
     throw new UsageError("missing required argument 'id', and neither --build nor --ids-from is given");
   }
+  if (build !== undefined) assertBuildId('--build', build);
   if (bundles !== undefined) {
     if (output !== undefined || format !== 'json')
       throw new UsageError('--bundles goes with no --output, and with no --format but json');
