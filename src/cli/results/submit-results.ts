@@ -60,7 +60,7 @@ export async function submitResults(
   const { sha256, json } =
     'artifact' in results
       ? { sha256: results.artifact.sha256, json: undefined }
-      : await writeEntries(cli, results.entries, { file: setFile ?? '', isContinued });
+      : await writeEntries(cli, results.entries, { file: setFile ?? '', isContinued, force: flags.force });
   const name = recordedName(results.name, process.cwd());
   const one = {
     ...submission,
@@ -81,14 +81,14 @@ export async function submitResults(
 async function writeEntries(
   cli: Cli,
   entries: AsyncIterable<PresentFile>,
-  { file, isContinued }: { file: string; isContinued: boolean },
+  { file, isContinued, force }: { file: string; isContinued: boolean; force: boolean | undefined },
 ): Promise<{ sha256: string; json: object }> {
   const earlier = isContinued && existsSync(file) ? await readEarlierSet(file) : undefined;
   const {
     head,
     headSha256: sha256,
     bytes,
-  } = await writeSet(file, entries, { notBefore: undefined, earlier });
+  } = await writeSet(file, entries, { notBefore: undefined, earlier, force });
   printError(cli, `wrote ${file}, a set of ${countFiles(head.entries)}, ${formatSize(bytes)}`);
   return { sha256, json: { set: { file, head: headJson(head), head_sha256: sha256, bytes } } };
 }

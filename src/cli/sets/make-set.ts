@@ -28,17 +28,19 @@ type SetOptions = {
   readonly notBefore: NotBefore | undefined;
   /** The set of these files that was written before, whose salts are taken again. */
   readonly earlier?: EarlierSet | undefined;
+  /** Whether it overwrites any file; by default only that of `earlier`. */
+  readonly force?: boolean | undefined;
 };
 
 /**
  * Writes the set of files, which come in the order of their paths, to a file at `path`. Throws UsageError if there are no
- * files, it cannot be written, or it would be another set than the earlier one; and what reading the files throws. Then what
+ * files, it cannot be written, a file is in the way, or it would be another set than the earlier one; and what reading the files throws. Then what
  * was at `path` is unchanged.
  */
 export async function writeSet(
   path: string,
   files: AsyncIterable<PresentFile>,
-  { notBefore, earlier }: SetOptions,
+  { notBefore, earlier, force }: SetOptions,
 ): Promise<WrittenSet> {
   let written: WrittenSet | undefined;
   const text = async function* () {
@@ -58,7 +60,7 @@ export async function writeSet(
     written = { head, headSha256, bytes: total };
     yield text;
   };
-  await writeWhole(path, text());
+  await writeWhole(path, text(), { isNew: !force && earlier === undefined });
   if (written === undefined) throw new Error('the set was not written to its end');
   return written;
 }

@@ -1,7 +1,7 @@
 /** Set files on disk. */
 import { randomBytes } from 'node:crypto';
 import { createReadStream, existsSync } from 'node:fs';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, link, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Pieces } from '../../proof/set/lines.js';
 import { UsageError } from '../cli.js';
@@ -30,12 +30,18 @@ export function assertNew(path: string, { force }: { force?: boolean | undefined
 }
 
 /**
- * Writes text as a file that is whole or not there: under another name in its folder first, then on disk, then renamed. Throws
- * UsageError if it cannot be written, and what reading the text throws; then what was written is removed.
+ * Writes text as a file that is whole or not there: under another name in its folder first, then on disk, then renamed; with
+ * `isNew` over no other file. Throws UsageError if it cannot be written or such a file is there, and what reading the text
+ * throws; then what was written is removed.
  */
-export async function writeWhole(path: string, text: AsyncIterable<string>): Promise<void> {
+export async function writeWhole(
+  path: string,
+  text: AsyncIterable<string>,
+  { isNew = false }: { isNew?: boolean | undefined } = {},
+): Promise<void> {
   const temporary = temporaryPath(path);
   const failed = (error: Error) => {
+    if (error instanceof UsageError) throw error;
     throw new UsageError(`${path} cannot be written: ${errnoReason(error)}`);
   };
   const file = await open(temporary, 'wx').catch(failed);
@@ -50,13 +56,30 @@ export async function writeWhole(path: string, text: AsyncIterable<string>): Pro
     await file.writeFile(pending).catch(failed);
     await file.sync();
     await file.close();
-    await rename(temporary, path).catch(failed);
+    if (isNew) await linkNew(temporary, path).catch(failed);
+    else await rename(temporary, path).catch(failed);
   } catch (error) {
     await file.close().catch(() => {});
     await rm(temporary, { force: true });
     throw error;
   }
   await syncFolder(dirname(path));
+}
+
+/**
+ * Renames a file to a name that no file has: by a link, which overwrites none, also none that another run makes now. Throws
+ * UsageError if there is one.
+ */
+async function linkNew(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST' && !existsSync(to)) return await rename(from, to);
+    throw new UsageError(
+      `${to} was written meanwhile, by another run: with its --build the same command takes it, else give another name`,
+    );
+  }
+  await rm(from, { force: true });
 }
 
 function temporaryPath(path: string): string {

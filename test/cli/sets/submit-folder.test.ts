@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { writeSet } from '../../../src/cli/sets/make-set.js';
 import { makeFolder, presentOf, sortedPaths } from '../../client/files/folders.js';
 import { startApp } from '../../support/app.js';
 import { runHere } from '../../support/calling/run-cli.js';
@@ -201,4 +202,20 @@ t.test('the set is there before the submission, and stays if that fails', async 
     code: 0,
     stdout: /^sub_\w+\n$/,
   });
+});
+
+t.test('a set file that another run writes meanwhile is not overwritten', async (t) => {
+  const path = join(t.testdir(), 'run.set.json');
+  const files = async function* () {
+    yield { path: 'a', bytes: 1, sha256: 'a'.repeat(64) };
+    writeFileSync(path, 'the set of another run');
+  };
+  await t.rejects(writeSet(path, files(), { notBefore: undefined }), {
+    message:
+      /run\.set\.json was written meanwhile, by another run: with its --build the same command takes it/,
+  });
+  t.equal(readFileSync(path, 'utf8'), 'the set of another run');
+  t.same(readdirSync(join(path, '..')), ['run.set.json']);
+  await writeSet(path, files(), { notBefore: undefined, force: true });
+  t.match(readFileSync(path, 'utf8'), /"entries":/);
 });

@@ -35,7 +35,7 @@ async function redact(cli: Cli, set: string, { keep, output, force, json }: Flag
     });
     if (counts.kept === 0) throw new Error(`no entry of ${set} matches --keep ${keep.join(' --keep ')}`);
   };
-  await writeWhole(output, text());
+  await writeWhole(output, text(), { isNew: !force });
   if (json) print(cli, JSON.stringify({ file: output, ...counts }));
   else printError(cli, `wrote ${output}: ${counts.kept} entries are kept, ${counts.withheld} withheld now`);
 }

@@ -97,12 +97,12 @@ async function makeSet(
     ? (earlier?.head.notBefore ?? (await submission.findNotBefore()))
     : undefined;
   const outputs = flags.bundle === undefined ? [setFile] : [setFile, flags.bundle];
-  return await writeSet(setFile, source.read({ outputs, signal }), { notBefore, earlier }).catch(
-    (error: unknown) => {
-      if (signal.aborted) return undefined;
-      throw error;
-    },
-  );
+  const { force } = flags;
+  const files = source.read({ outputs, signal });
+  return await writeSet(setFile, files, { notBefore, earlier, force }).catch((error: unknown) => {
+    if (signal.aborted) return undefined;
+    throw error;
+  });
 }
 
 type Made = { source: SetSource; setFile: string; set: WrittenSet; signal: AbortSignal };
