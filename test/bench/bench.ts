@@ -2,6 +2,8 @@
 import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
+import { measureClient } from './client/client.js';
+import { clientLines } from './client/client-report.js';
 import {
   appendEntry,
   compareLines,
@@ -150,6 +152,9 @@ async function measure(name: MeasureName, deps: MeasureDeps, report: Report): Pr
     case 'files':
       report.files = await measureFilesEntered(services, options);
       return filesLines(report.files);
+    case 'client':
+      report.client = await measureClient(services, options);
+      return clientLines(report.client);
     case 'cadence':
       report.cadence = await measureCadence(services, options);
       return cadenceLines(report.cadence);

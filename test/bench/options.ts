@@ -23,6 +23,7 @@ const MEASURES = [
   'surfaces',
   'audit',
   'files',
+  'client',
 ] as const;
 export type MeasureName = (typeof MEASURES)[number];
 
@@ -45,6 +46,8 @@ export type Options = {
   rows: number;
   /** The same, and the sizes of further logs that `cold` and `proofs` measure. */
   sizes: readonly number[];
+  /** Files that `client` makes a set of, and the most of anything else that it makes. */
+  files: number;
   jsonFile: string | undefined;
   /** The commit, or the start of its id, that figures are compared with; empty for the newest entry. */
   compareWith: string | undefined;
@@ -70,7 +73,8 @@ export const HELP = `npm run bench -- [options]
                     submissions than are kept, in logs of several sizes; proofs makes proofs and bundles that are not kept,
                     without HTTP; plans prints what Postgres does for lists; cadence simulates hours of ten witnesses, and
                     counts the requests to each; hostile runs attacks and prints what they cost; audit reads a log of as
-                    many rows; files counts the source files each way enters
+                    many rows; files counts the source files each way enters; client runs commands of attest
+                    on files, reports and logs that it makes
   --attack <text>   of the attacks only those whose name has this in it
   --program <path>  attack this main.js of another version, or compare surfaces with it
   --quick           two short rounds: says that it runs, not how fast
@@ -80,6 +84,7 @@ export const HELP = `npm run bench -- [options]
   --rows <n>        witnessed submissions in the tables before, 50000 by default; 10000000 takes minutes and 10 GB.
                     Several sizes, separated by commas: cold and proofs measure a log of each in turns, beside the first
                     (50000,1000000 by default), all else the first
+  --files <n>       that client makes a set of, 100000 by default (1000 with --quick); further rows have at most as many
   --compare         measure create, read and bundle only, and print them beside the newest entry of test/bench/figures.json:
                     what changed by more than 5 %, as a share of the bare handler's cost, and how much the rounds differ
   --with <commit>   compare with the entry of that commit instead
@@ -99,6 +104,7 @@ export function readOptions(args: string[]): Options | undefined {
       rounds: { type: 'string' },
       seconds: { type: 'string' },
       rows: { type: 'string' },
+      files: { type: 'string' },
       hours: { type: 'string' },
       json: { type: 'string' },
       compare: { type: 'boolean' },
@@ -129,6 +135,7 @@ export function readOptions(args: string[]): Options | undefined {
     deliveries: quick ? 4_000 : 20_000,
     rows: sizes[0] ?? 1,
     sizes,
+    files: Math.max(1, wholeNumber('files', values.files, quick ? 1_000 : 100_000)),
     jsonFile: values.json,
     attack: values.attack,
     program: values.program,

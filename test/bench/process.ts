@@ -20,6 +20,8 @@ export const ATTEST = fileURLToPath(new URL('../../attest/main.js', import.meta.
 export const ATTEST_MODULES = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 
 const STOP_MS = 20_000;
+/** Of what a quiet program said, its end is in the error when it fails. */
+const MAX_SAID = 2_000;
 /** What the program says to whoever stops it. */
 const STOPPING = 'shutting down; ';
 /** What has been started and has not ended yet. */
@@ -85,30 +87,41 @@ export async function runNode<T>(args: readonly string[], env: Record<string, st
   return JSON.parse(stdout) as T;
 }
 
+/** Where a program runs, what is called with its id once it does, and whether what it says on its way is dropped. */
+type RunOptions = { cwd?: string; onStarted?: (pid: number) => void; isQuiet?: boolean };
+
 /** Runs a program to its end, killed should this process end before. Throws when it fails. */
 export async function run(
   file: string,
   args: readonly string[],
   env: Record<string, string> = {},
+  { cwd, onStarted, isQuiet = false }: RunOptions = {},
 ): Promise<{ stdout: string }> {
   const child = spawn(file, args, {
+    cwd,
     env: { PATH: process.env.PATH ?? '', ...env },
     detached: true,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', isQuiet ? 'pipe' : 'inherit'],
   });
+  onStarted?.(child.pid ?? 0);
   const kill = () => void child.kill('SIGKILL');
   const started = { stop: async () => kill() };
   process.once('exit', kill);
   running.add(started);
   let stdout = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
+  });
+  let said = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-MAX_SAID);
   });
   const [code, signal] = await once(child, 'close').finally(() => {
     process.off('exit', kill);
     running.delete(started);
   });
-  if (code !== 0) throw new Error(`${file} ${args.join(' ').slice(0, 200)} ended with ${code ?? signal}`);
+  if (code !== 0)
+    throw new Error(`${file} ${args.join(' ').slice(0, 200)} ended with ${code ?? signal} ${said}`.trimEnd());
   return { stdout };
 }
 
@@ -129,6 +142,13 @@ export function cpuMs(pid: number, { withEnded = false } = {}): number | undefin
   if (fields === undefined) return undefined;
   const own = Number(fields[11]) + Number(fields[12]);
   return (withEnded ? own + Number(fields[13]) + Number(fields[14]) : own) * MS_PER_TICK;
+}
+
+/** The processor time that the processes used which this one has started and which have ended; undefined without /proc. */
+export function endedCpuMs(): number | undefined {
+  const all = cpuMs(process.pid, { withEnded: true });
+  const own = cpuMs(process.pid);
+  return all === undefined || own === undefined ? undefined : all - own;
 }
 
 /** The process that started this one; undefined when it has ended, or where there is no /proc. */

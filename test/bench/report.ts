@@ -1,4 +1,5 @@
 import { cpus, loadavg, totalmem } from 'node:os';
+import type { ClientMeasurement } from './client/client.js';
 import type { FilesEntered } from './files/files-entered.js';
 import type { HostileRow } from './hostile/hostile.js';
 import type { LoadGenerator } from './load/load.js';
@@ -48,6 +49,7 @@ export type Report = {
   surfaces?: Surface[];
   audit?: AuditMeasurement;
   files?: FilesEntered[];
+  client?: ClientMeasurement;
 };
 
 export function describeMachine({ name }: LoadGenerator): Machine {
