@@ -49,6 +49,7 @@ async function* untilAborted(
   if (signal === undefined) return yield* pieces;
   try {
     for (;;) {
+      signal.throwIfAborted();
       const { done, value } = await unlessAborted(pieces.next(), signal);
       if (done) return;
       yield value;

@@ -148,7 +148,7 @@ async function delayUnlessStopped(
 ): Promise<void> {
   const either = stop === undefined ? signal : AbortSignal.any(signal ? [stop, signal] : [stop]);
   await delay(ms, either).catch((reason: unknown) => {
-    if (signal?.aborted || !stop?.aborted) throw reason;
+    if (!stop?.aborted) throw reason;
   });
 }
 

@@ -182,6 +182,17 @@ t.test("the caller's signal ends the hashing of a source that is stuck", async (
   await t.rejects(hashArtifact(Buffer.from('a'), { signal: controller.signal }), { message: 'enough' });
 });
 
+t.test('after the signal no source is opened', async (t) => {
+  const signal = AbortSignal.abort(new Error('enough'));
+  let isOpened = false;
+  const source = async function* () {
+    isOpened = true;
+    yield new Uint8Array(1);
+  };
+  await t.rejects(hashArtifact(source(), { signal }), { message: 'enough' });
+  t.notOk(isOpened);
+});
+
 t.test('an empty file has the SHA-256 of no bytes', async (t) => {
   const { baseUrl } = await failing(t);
   const { client } = clientOf(baseUrl);

@@ -28,7 +28,7 @@ async function serve(t: Test, judge: (item: BatchItem, call: number) => Verdict)
       },
     });
   });
-  return { calls, ...clientOf(baseUrl) };
+  return { calls, baseUrl, ...clientOf(baseUrl) };
 }
 
 function resultOf({ artifact }: BatchItem, verdict: Verdict) {
@@ -269,6 +269,26 @@ t.test('once it is to stop, no call is made, and what has a result is yielded', 
   t.same(indexes.slice(0, 3), [0, 3, 4]);
   t.equal(calls.length, 1);
 });
+
+t.test(
+  'a stop, then the signal, before a wait for the rate limit: it ends as by the stop alone',
+  async (t) => {
+    const stop = new AbortController();
+    const signal = new AbortController();
+    const { baseUrl } = await serve(t, ({ artifact }) =>
+      artifact?.sha256 === '0' ? 'created' : { code: 'rate_limit.exceeded', retryAfter: 1 },
+    );
+    const { client } = clientOf(baseUrl, { delay: undefined });
+    const indexes: number[] = [];
+    const options = { stop: stop.signal, signal: signal.signal };
+    for await (const { index } of client.attestations.submitMany(items(2), options)) {
+      indexes.push(index);
+      stop.abort();
+      signal.abort(new Error('late'));
+    }
+    t.same(indexes, [0]);
+  },
+);
 
 t.test(
   'results come after the call that has them, not after those of a rate limit that follow',
