@@ -1,9 +1,11 @@
 /** Finds the snapshots of a folder, and makes their metadata by the schema ui_snapshot.v1. */
+import { stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { listFiles } from '../../../client/files/list-files.js';
 import { hashArtifact } from '../../../client/hash.js';
 import { UsageError } from '../../cli.js';
+import { errnoReason } from '../../input/input-file.js';
 import { given } from '../log-json.js';
 import { describePng, readTextSnapshots } from './file-facts.js';
 import { NO_REPORT, type PlaywrightReport, readPlaywrightReport } from './playwright-report.js';
@@ -16,10 +18,14 @@ export type Snapshot = { readonly file: string; readonly metadataOf: (sha256: st
 const OTHERS = /(?:^|\/)(?:node_modules|\.git)$/;
 
 /**
- * The snapshots of a folder in the order of their paths. Throws UsageError if there are none, or one is no image or text of
- * snapshots, and what listing throws.
+ * The snapshots of a folder in the order of their paths. Throws UsageError if it is no folder, there are none, or one is no
+ * image or text of snapshots, and what listing throws.
  */
 export async function readSnapshots(folder: string, reportFile: string | undefined): Promise<Snapshot[]> {
+  const found = await stat(folder).catch((error: Error) => {
+    throw new UsageError(`${folder} cannot be read: ${errnoReason(error)}`);
+  });
+  if (!found.isDirectory()) throw new UsageError(`${folder} is not a folder: --snapshots takes one`);
   const report = reportFile === undefined ? NO_REPORT : await readPlaywrightReport(reportFile);
   const recogniseIn = (path: string) => recognise(path, report.projects);
   const paths = await listFiles(folder, {
@@ -27,13 +33,13 @@ export async function readSnapshots(folder: string, reportFile: string | undefin
       isFolder ? !OTHERS.test(path) : /\.(?:png|jpe?g|txt|yml|json|snap)$/.test(path),
   });
   const all = new Set(paths);
-  const found = paths.flatMap((path) => recogniseIn(path) ?? []);
-  if (found.length === 0)
+  const recognised = paths.flatMap((path) => recogniseIn(path) ?? []);
+  if (recognised.length === 0)
     throw new UsageError(
       `${folder} has no snapshots: no folder *-snapshots, __screenshots__, __snapshots__ or __image_snapshots__, and no *-actual.png`,
     );
   const snapshots: Snapshot[] = [];
-  for (const one of found) snapshots.push(await describe(folder, one, { all, report }));
+  for (const one of recognised) snapshots.push(await describe(folder, one, { all, report }));
   return snapshots;
 }
 

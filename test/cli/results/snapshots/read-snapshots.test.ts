@@ -168,7 +168,14 @@ t.test('files that are not what their names say have an error that names them', 
   const linked = makeFolder(t, {});
   symlinkSync('/etc/passwd', join(linked, 'a-actual.png'));
   await t.rejects(readSnapshots(linked, undefined), { name: 'FolderError', message: /link/ });
-  await t.rejects(readSnapshots(join(linked, 'nowhere'), undefined), { code: 'ENOENT' });
+  await t.rejects(readSnapshots(join(linked, 'nowhere'), undefined), {
+    name: 'UsageError',
+    message: /nowhere cannot be read: ENOENT/,
+  });
+  await t.rejects(readSnapshots('/etc/passwd', undefined), {
+    name: 'UsageError',
+    message: /is not a folder/,
+  });
 });
 
 t.test('names of text snapshots are unescaped, bounded and counted', async (t) => {
