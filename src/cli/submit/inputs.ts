@@ -59,7 +59,7 @@ export async function gatherInputs(cli: Cli, given: readonly string[], flags: In
   for (const { name, sha256 } of await readChecksums(cli, checksums)) {
     inputs.push({ label: name, name: recordedName(name, cwd), bytes: 0, sha256 });
   }
-  if (inputs.length === 0) throw new UsageError('there is nothing to submit: the list is empty');
+  if (inputs.length === 0) throw new UsageError('there is nothing to submit: the folder or list is empty');
   if (inputs.length > MAX_ENTRIES) throw new UsageError(`there are more than ${MAX_ENTRIES} files to submit`);
   return inputs;
 }

@@ -178,6 +178,7 @@ t.test('nothing is submitted, and no file written, if a file or a flag is wrong'
     [[art, join(art, 'one')], /is a directory: submit it alone, as one set, or with --each/],
     [[art, at('empty')], /is a directory: submit it alone/],
     [[join(art, 'one'), '--set', at('b.json')], /are for the set of a folder/],
+    [[at('empty'), '--each'], /the folder or list is empty/],
     [[art, '--each', '--not-before'], /are for the set of a folder/],
     [[join(art, 'one'), '--exclude', 'x'], /need a folder/],
   ];
