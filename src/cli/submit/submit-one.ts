@@ -1,6 +1,6 @@
 /** One submission: created, waited for and printed, with its bundle as a file. */
+
 import { existsSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
 import type { JsonObject } from '@bufbuild/protobuf';
 import {
   type Submission,
@@ -14,6 +14,7 @@ import { printable } from '../../protocol/printable.js';
 import { compileWriter } from '../../server/json/codec.js';
 import { type Cli, print, printError, UsageError } from '../cli.js';
 import { errorText } from '../output/report-error.js';
+import { writeOutput } from '../output/write-output.js';
 import type { Build } from './build.js';
 import { readBundleId } from './bundle-folder.js';
 import { findEarlier } from './earlier.js';
@@ -110,9 +111,7 @@ async function writeBundle(
     attestations.downloadBundle({ id, format: 'bundle.json' }, { signal }),
   );
   if (found === undefined) return;
-  await writeFile(bundle, found.data).catch((error: Error) => {
-    throw new UsageError(`${bundle} cannot be written: ${error.message}`);
-  });
+  await writeOutput(bundle, found.data);
   printError(cli, `wrote ${bundle}, ${found.data.length} bytes`);
 }
 

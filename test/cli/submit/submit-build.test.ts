@@ -1,13 +1,15 @@
 /** Builds: a run that ended early is continued by running again, without a second submission, against the service. */
+import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { createClient } from '../../../src/client/client.js';
 import { makeFolder } from '../../client/files/folders.js';
 import { startApp } from '../../support/app.js';
 import { startFaultProxy } from '../../support/breaking/fault-proxy.js';
-import { runHere } from '../../support/calling/run-cli.js';
+import { PROGRAM, runHere } from '../../support/calling/run-cli.js';
 import { newKey } from '../../support/calling/test-keys.js';
 import { until } from '../../support/until.js';
 import { idsOf, runAttest, startAttest } from './attest-process.js';
@@ -191,3 +193,22 @@ t.test('a bundle of another submission is not overwritten by running again', asy
   t.equal(readFileSync(at('b.json'), 'utf8'), 'mine');
   t.match(await submit(...flags, '--force'), { code: 0, stderr: /wrote .*b\.json/ });
 });
+
+t.test(
+  'a bundle that was cut off for lack of space is not left, so that the same command goes on',
+  async (t) => {
+    const { env } = await project();
+    const dir = t.testdir({ art: { a: 'a' } });
+    const flags = ['--build', 'full', '--set', 's.json', '--wait', '--bundle', 'b.json'];
+    const limited = `trap '' XFSZ; ulimit -f 6; exec "$@"`;
+    const command = [process.execPath, ...PROGRAM, 'submit', 'art', ...flags];
+    const options = { cwd: dir, env: { PATH: process.env.PATH, ...env } };
+    await t.rejects(promisify(execFile)('sh', ['-c', limited, 'sh', ...command], options), {
+      code: 2,
+      stderr: /b\.json cannot be written: EFBIG/,
+    });
+    t.same(readdirSync(dir).sort(), ['art', 's.json']);
+    t.match(await runAttest(t, ['submit', 'art', ...flags], { cwd: dir, env }), { code: 0 });
+    t.same(readdirSync(dir).sort(), ['art', 'b.json', 's.json']);
+  },
+);

@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { fromUtf8 } from '../../../proof/bytes/encoding.js';
 import { readHead } from '../../../proof/set/head.js';
@@ -7,6 +6,7 @@ import { readBundle } from '../../../proof/verify/read/read-bundle.js';
 import { withoutByteOrderMark } from '../../../protocol/byte-order-mark.js';
 import { type Cli, print, printError, UsageError } from '../../cli.js';
 import { readBundleFile } from '../../input/bundle-file.js';
+import { writeOutput } from '../../output/write-output.js';
 import { openSet } from '../../sets/set-file.js';
 
 type Flags = { bundle: string; output?: string; json?: boolean };
@@ -36,9 +36,7 @@ async function prove(cli: Cli, { set, path }: { set: string; path: string }, fla
     cli.stdout.write(joined);
     return;
   }
-  await writeFile(output, joined).catch((error: Error) => {
-    throw new UsageError(`${output} cannot be written: ${error.message}`);
-  });
+  await writeOutput(output, joined);
   if (json) print(cli, JSON.stringify({ file: output, path: proof.entry.path, index: proof.index }));
   else printError(cli, `wrote ${output}, ${Buffer.byteLength(joined)} bytes`);
 }

@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { count as countOf } from '../../../proof/export/object-check.js';
 import { type Cli, print, printError, UsageError } from '../../cli.js';
@@ -10,6 +9,7 @@ import { openClient } from '../../flags/open-client.js';
 import { onInterruption } from '../../input/interruption.js';
 import { openProgress } from '../../output/progress.js';
 import { errorJson, errorText } from '../../output/report-error.js';
+import { writeOutput } from '../../output/write-output.js';
 import { assertBuildId } from '../../submit/build.js';
 import { openBundleFolder } from '../../submit/bundle-folder.js';
 
@@ -95,9 +95,7 @@ async function fetchBundle(
     cli.stdout.write(data);
     return;
   }
-  await writeFile(output, data).catch((error: Error) => {
-    throw new UsageError(`${output} cannot be written: ${error.message}`);
-  });
+  await writeOutput(output, data);
   printError(cli, `wrote ${output}, ${data.length} bytes`);
 }
 

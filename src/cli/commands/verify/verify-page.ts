@@ -1,9 +1,9 @@
-import { writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { readTrust } from '../../../proof/verify/trust.js';
 import { standaloneVerifyPage } from '../../../server/web/standalone-page.js';
 import { type Cli, print, printError, UsageError } from '../../cli.js';
 import { getTrustRoots } from '../../input/trust-roots.js';
+import { writeOutput } from '../../output/write-output.js';
 
 type Flags = { trustRoots?: string; verifyUrl?: string; dataDir?: string; out?: string; json?: boolean };
 
@@ -57,9 +57,7 @@ async function writePage(cli: Cli, { out, json, ...flags }: Flags): Promise<void
     cli.stdout.write(page);
     return;
   }
-  await writeFile(out, page).catch((error: Error) => {
-    throw new UsageError(`${out} cannot be written: ${error.message}`);
-  });
+  await writeOutput(out, page);
   if (json) print(cli, JSON.stringify({ file: out, bytes, trust_roots: from }));
   else printError(cli, `wrote ${out}, ${bytes} bytes, with the trust roots of ${from}`);
 }
