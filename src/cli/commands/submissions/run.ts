@@ -201,7 +201,8 @@ async function attest(cli: Cli, { command, end, prepared }: Ran, flags: Flags): 
   } finally {
     interruption.end();
   }
-  if (cli.exitCode !== 0 && end.exitCode === 0) printError(cli, 'the command passed, but it is not attested');
+  if (cli.exitCode !== 0 && end.exitCode === 0)
+    printError(cli, 'the command passed, but attesting it was not completed');
   return cli.exitCode;
 }
 

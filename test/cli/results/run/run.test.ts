@@ -96,7 +96,7 @@ t.test('a report that an earlier run left is not attested', async (t) => {
   t.match(ended, { code: 1, stderr: stale });
   t.match(
     ended.stderr,
-    /error: the command wrote no report and no files.*\nthe command passed, but it is not attested/,
+    /error: the command wrote no report and no files.*\nthe command passed, but attesting it was not completed/,
   );
   t.match(await run(flags, 'exit 5'), { code: 5, stderr: stale });
   t.match(await run(flags, 'touch -r $0/r.xml $0/t; true'), { code: 1, stderr: stale });
@@ -145,7 +145,7 @@ t.test('--each submits the report with the result, and each file with a package 
 
 t.test('what cannot be attested after the command passed is exit code 1', async (t) => {
   const { at, run, set } = await scene(t, () => serviceError('auth.missing_scope', Code.PermissionDenied));
-  const passed = /the command passed, but it is not attested\n$/;
+  const passed = /the command passed, but attesting it was not completed\n$/;
   const flags = ['--junit', at('r.xml'), '--attest', at('out'), ...set];
   for (const [sh, said] of [
     [write(PASSING), /auth\.missing_scope/],
