@@ -1,6 +1,6 @@
 /** A folder with the bundle of each file, at the file's recorded name. */
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { mkdir, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import { readBundle } from '../../proof/verify/read/read-bundle.js';
@@ -9,6 +9,9 @@ import { readBundleFile } from '../input/bundle-file.js';
 import { errnoReason } from '../input/input-file.js';
 import { BUNDLE_ENDING } from '../sets/folder-files.js';
 
+/** What a temporary file's name has beside the file's. */
+const TEMPORARY = `.${BUNDLE_ENDING}.0123456789ab.tmp`;
+const MAX_NAME_BYTES = 255;
 const BAD_SEGMENT = /(?:^|\/)\.{0,2}(?:\/|$)|\0/;
 
 /** Bundles of files, by the names that the files are recorded under. */
@@ -24,8 +27,9 @@ export type BundleFolder = {
 };
 
 /**
- * Opens a folder for the bundles of files with these names. Throws UsageError if a name leads out of it, if two files have
- * the same, or if one of the bundles exists: unless --force is given, or the build was begun before.
+ * Opens a folder for the bundles of files with these names. Throws UsageError if it cannot be written, if a name leads out
+ * of it or is too long, if two files have the same, or if one of the bundles exists: unless --force is given, or the build was
+ * begun before.
  */
 export function openBundleFolder(
   folder: string,
@@ -36,6 +40,10 @@ export function openBundleFolder(
   const seen = new Set<string>();
   for (const name of names) {
     if (BAD_SEGMENT.test(name)) throw new UsageError(`no bundle can be written for the name ${name}`);
+    if (Buffer.byteLength(`${basename(name)}${TEMPORARY}`) > MAX_NAME_BYTES)
+      throw new UsageError(
+        `the name ${name} is too long for a bundle: \`attest bundle --build\` writes it by ID`,
+      );
     if (seen.has(name)) throw new UsageError(`two files would have the bundle ${pathOf(name)}`);
     seen.add(name);
     if (!force && !isContinued && existsSync(pathOf(name))) {
@@ -43,6 +51,12 @@ export function openBundleFolder(
         `${pathOf(name)} exists: --force overwrites it, and --build keeps the bundles of a build`,
       );
     }
+  }
+  try {
+    mkdirSync(folder, { recursive: true });
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    throw new UsageError(`${folder} cannot be written: ${errnoReason(error as Error)}`);
   }
   const made = new Map<string, Promise<void>>();
   return {

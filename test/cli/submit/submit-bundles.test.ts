@@ -1,5 +1,13 @@
 /** `attest submit --wait --bundles`: a bundle of each file, as they land, by few calls; against the service. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { makeFolder } from '../../client/files/folders.js';
@@ -85,7 +93,15 @@ t.test('no name and no link leads out of the folder', async (t) => {
     stderr: /two files would have the bundle .*a\.bundle/,
   });
   writeFileSync(sums, `${digest('a')}  ${'n'.repeat(250)}\n`);
-  t.match(await submit('--checksums', sums), { code: 1, stdout: /^sub_/, stderr: /ENAMETOOLONG/ });
+  t.match(await submit('--checksums', sums), { code: 2, stdout: '', stderr: /is too long for a bundle/ });
+  rmSync(bundles, { recursive: true });
+  writeFileSync(bundles, 'a file');
+  writeFileSync(sums, `${digest('a')}  a\n`);
+  t.match(await submit('--checksums', sums), {
+    code: 2,
+    stdout: '',
+    stderr: /bundles cannot be written: EEXIST/,
+  });
 });
 
 t.test('bundles among the files of a folder are not submitted by the next run', async (t) => {
