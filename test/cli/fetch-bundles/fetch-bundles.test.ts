@@ -232,5 +232,5 @@ t.test('IDs and flags that are wrong are named before any call', async (t) => {
   const unwritable = await runHere(['bundle', (await submit(['a'], 'ci-5'))[0]!, '--bundles', at('file')], {
     env,
   });
-  t.match(unwritable, { code: 1 });
+  t.match(unwritable, { code: 2, stdout: '', stderr: /cannot be written: / });
 });
