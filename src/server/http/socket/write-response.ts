@@ -112,21 +112,25 @@ function lingerThenReset(stream: ServerHttp2Stream): void {
 }
 
 const awaited = new WeakSet<Http2ServerRequest>();
+/** A client that sends nothing for so long waits for the response. */
+const PAUSE_MS = 50;
 
 /**
- * Calls `write` once the client has sent the body whose length it declared, the latest after LINGER_MS; at once if it declared
- * none. connect-go ends its body when it sees a response, and one shorter than declared is malformed (RFC 9113, 8.1.1): Node
- * would reset the stream before the response is whole. A further call for the same request does nothing.
+ * Calls `write` once the client has sent the body whose length it declared, pauses, or goes on beyond LINGER_BYTES or
+ * LINGER_MS; at once if it declared none. connect-go ends its body when it sees a response, and one shorter than declared is
+ * malformed (RFC 9113, 8.1.1): Node would reset the stream before the response is whole. A further call for the same request
+ * does nothing.
  */
 export function afterDeclaredBody(req: Http2ServerRequest, write: () => void): void {
-  const { 'content-length': declared, expect } = req.headers;
   if (awaited.has(req)) return;
+  const { 'content-length': declared, expect } = req.headers;
   if (req.complete || declared === undefined || expect !== undefined) {
     write();
     return;
   }
   awaited.add(req);
-  const timer = setTimeout(end, LINGER_MS).unref();
+  const endMs = performance.now() + LINGER_MS;
+  const timer = setTimeout(end, PAUSE_MS).unref();
   let left = LINGER_BYTES;
   function end() {
     clearTimeout(timer);
@@ -136,7 +140,8 @@ export function afterDeclaredBody(req: Http2ServerRequest, write: () => void): v
   }
   function onData(chunk: Buffer) {
     left -= chunk.length;
-    if (left < 0) end();
+    if (left < 0 || performance.now() > endMs) end();
+    else timer.refresh();
   }
   req.on('data', onData).on('end', end).on('close', end);
 }
