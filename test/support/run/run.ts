@@ -10,7 +10,7 @@ import { bundleTests } from './bundle-tests.js';
 import { findImports } from './imports.js';
 import { filesLacking, findLacking, sourceOf } from './lacking.js';
 import { runTests } from './run-tests.js';
-import { allTests, hasLongCases } from './test-files.js';
+import { allTests, hasLongCases, isLongOnly } from './test-files.js';
 import { keepTimes, readTimes } from './times.js';
 
 // Protos are compared with those of git's history, where there is a git.
@@ -21,7 +21,9 @@ const linted = lint === undefined ? [0] : once(lint, 'exit');
 const root = process.cwd();
 const times = isLong ? '.tap/times-long.json' : '.tap/times.json';
 const all = await findImports(root, allTests(root));
-const imports = new Map([...all].filter(([, paths]) => !isLong || hasLongCases(paths)));
+const imports = new Map(
+  [...all].filter(([path, paths]) => (isLong ? isLongOnly(path) || hasLongCases(paths) : !isLongOnly(path))),
+);
 const lacking = await findLacking(imports);
 const left = filesLacking(lacking);
 await bundleTests(

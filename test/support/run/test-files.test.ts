@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import t from 'tap';
 import { findImports } from './imports.js';
-import { findNamedTests, hasLongCases, needsServers } from './test-files.js';
+import { findNamedTests, hasLongCases, isLongOnly, needsServers } from './test-files.js';
 
 t.test('a test is named by its source or its compiled file', async (t) => {
   const root = t.testdir({
@@ -47,4 +47,9 @@ t.test('only a test that imports the shared servers needs them', async (t) => {
 t.test('a test has long cases if it imports what leaves them out of other runs', async (t) => {
   t.ok(hasLongCases(new Set(['dist/test/a.test.js', 'dist/test/support/long.js'])));
   t.notOk(hasLongCases(new Set(['dist/test/a.test.js', 'dist/test/support/until.js'])));
+});
+
+t.test('a test that is named so is in long runs only', async (t) => {
+  t.ok(isLongOnly('dist/test/log/tree.long.test.js'));
+  t.notOk(isLongOnly('dist/test/log/long.test.js'));
 });

@@ -36,6 +36,11 @@ export function hasLongCases(imports: ReadonlySet<string>): boolean {
   return [...imports].some((path) => path.endsWith('support/long.js'));
 }
 
+/** Whether all of a test is for long runs: its name ends with `.long.test`. */
+export function isLongOnly(path: string): boolean {
+  return path.endsWith('.long.test.js');
+}
+
 function compiledPath(root: string, name: string): string {
   const path = relative(root, resolve(root, name));
   return path.replace(/^test\b/, join('dist', 'test')).replace(/\.ts$/, '.js');

@@ -7,10 +7,8 @@ import t from 'tap';
 import { readSnapshots } from '../../../src/cli/results/snapshots/read-snapshots.js';
 import { loadSchemas, validateMetadata } from '../../../src/server/schema/registry.js';
 import { CHROMIUM } from '../../support/foreign/chromium.js';
-import { isLong } from '../../support/long.js';
 import { readParts, sha256 } from './evaluation/reading.js';
 
-const skip = isLong ? false : 'in long runs';
 const INSTALL_MS = 600_000;
 const registry = loadSchemas({});
 
@@ -52,7 +50,7 @@ with zipfile.ZipFile(glob.glob("eval/*.eval")[0]) as log:
     print(json.dumps([hashlib.sha256(log.read(name)).hexdigest() for name in names]))
 `;
 
-t.test('logs of inspect_ai, as it is today', { skip }, async (t) => {
+t.test('logs of inspect_ai, as it is today', async (t) => {
   const folder = t.testdir({ 'evaluate.py': EVALUATION });
   const venv = join(folder, 'venv');
   run(folder, 'python3', ['-m', 'venv', venv]);
@@ -95,7 +93,7 @@ test('home page', async ({ page }) => {
 });
 `;
 
-t.test('snapshots and report of Playwright, as it is today', { skip }, async (t) => {
+t.test('snapshots and report of Playwright, as it is today', async (t) => {
   const folder = t.testdir({
     'package.json': '{"type": "module"}',
     'playwright.config.mjs': PLAYWRIGHT_CONFIG,
@@ -133,7 +131,7 @@ t.test('snapshots and report of Playwright, as it is today', { skip }, async (t)
   t.equal(found.length, 2);
 });
 
-t.test('text snapshots of Vitest, the newest for this version of Node', { skip }, async (t) => {
+t.test('text snapshots of Vitest, the newest for this version of Node', async (t) => {
   const folder = t.testdir({
     'package.json': '{"type": "module"}',
     'a.test.js':

@@ -4,10 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { runProcess } from '../../../support/calling/run-cli.js';
-import { isLong } from '../../../support/long.js';
 import { serveResults } from '../serving.js';
 
-const skip = isLong ? false : 'in long runs';
 const INSTALL_MS = 300_000;
 
 /** Runs an installer; the test fails with what it prints if it does. */
@@ -25,7 +23,7 @@ async function attested(t: Test, folder: string, command: readonly string[]) {
   return created[0]?.metadata;
 }
 
-t.test('pytest, as it is today', { skip }, async (t) => {
+t.test('pytest, as it is today', async (t) => {
   const folder = t.testdir({
     'test_cart.py': `
 import pytest
@@ -62,7 +60,7 @@ def test_open(broken):
   });
 });
 
-t.test('Vitest, the newest for this version of Node', { skip }, async (t) => {
+t.test('Vitest, the newest for this version of Node', async (t) => {
   const folder = t.testdir({ 'package.json': '{"type": "module"}' });
   mkdirSync(join(folder, 'test'));
   writeFileSync(
