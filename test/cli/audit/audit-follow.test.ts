@@ -203,14 +203,15 @@ t.test('a rollback that lasts raises an alarm', async (t) => {
   show(ENTRIES.slice(0, 600));
   const following = follow(t, [url, '--state', state]);
   await following.see('verified', { tree_size: 600 });
-  // A further round before the rollback only adds to what was seen.
-  const withoutSeen = (key: string, value: unknown) =>
-    key === 'notes' || key === 'seen_at' ? undefined : value;
-  const readTip = async () => JSON.parse(await readFile(state, 'utf8'), withoutSeen);
-  const before = await readTip();
+  // The second round notes the checkpoint of the first; those after it change nothing.
+  let before = '';
+  await until('a second round', async () => {
+    before = await readFile(state, 'utf8');
+    return /"notes": \[\s*"/.test(before);
+  });
   show(ENTRIES.slice(0, 300));
   const { message } = await following.see('alarm', { kind: 'not_intact' });
   t.match(message, /it shows 300 entries now, and has signed that there are 600 \(the last audit\)/);
   t.equal(await following.ended(), 1);
-  t.strictSame(await readTip(), before);
+  t.equal(await readFile(state, 'utf8'), before);
 });
