@@ -77,7 +77,7 @@ t.test('a recorded name is inside the folder, and its package URL says it', asyn
     ['../secret/x', 'x'],
     ['a/../../x/y', 'y'],
     ['/home/me/build/x', 'x'],
-    ['/work/dir/x', 'x'],
+    ['/srv/dir/x', 'x'],
     ['..a/b', '..a/b'],
     ['.', ''],
     ['a b%c/é#d?/@e:f+g', 'a b%c/é#d?/@e:f+g'],
@@ -85,7 +85,7 @@ t.test('a recorded name is inside the folder, and its package URL says it', asyn
     ['a\nb\\c', 'a\nb\\c'],
   ];
   for (const [path, name] of cases) {
-    t.equal(recordedName(path, '/work/dir'), name, path);
+    t.equal(recordedName(path, '/srv/dir'), name, path);
     if (name === '') continue;
     const { purl } = defaultMetadata(name, HEX) as { purl: string };
     t.equal(findPurlProblem(purl), undefined, purl);
