@@ -54,6 +54,8 @@ const VERIFY_OPTIONS: OptionChecks<VerifyOptions> = {
   metadataSalt: either(STRING, BYTES),
   environment: ENVIRONMENT,
   project: STRING,
+  issuer: STRING,
+  identity: STRING,
   trustRoots: ANYTHING,
   policy: POLICY,
   minWitnesses: COUNT,

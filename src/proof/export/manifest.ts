@@ -5,7 +5,7 @@
 import { utf8 } from '../bytes/encoding.js';
 import { jcsBytes } from '../bytes/jcs.js';
 import { dsseEnvelope } from '../statement/dsse.js';
-import { STATEMENT_TYPE } from '../statement/statement.js';
+import { STATEMENT_TYPE } from '../statement/stated-submission.js';
 import { assertConsistent, type ManifestFields, type ManifestObject } from './manifest-fields.js';
 
 /** The manifest's name in its day's folder. */

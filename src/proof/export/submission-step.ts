@@ -8,7 +8,7 @@ import {
 } from '../../../gen/attestation/v1/attestations_pb.js';
 import { environmentNumber } from '../../protocol/environment.js';
 import { findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
-import type { StatementFields } from '../statement/statement.js';
+import type { Statement } from '../statement/statement.js';
 import type { ParsedBundle } from '../verify/read/parsed-bundle.js';
 import { readMessage } from '../verify/read/read-json.js';
 import { type Check, failed } from '../verify/report.js';
@@ -56,7 +56,7 @@ export function checkSubmission(submission: Submission, line: string): Check[] {
 export function checkAgreement(
   submission: Submission,
   { entry, batch, submission: bundled }: ParsedBundle,
-  statement: StatementFields,
+  statement: Statement,
 ): Check[] {
   const { submittedAt } = submission;
   const isSameTime =

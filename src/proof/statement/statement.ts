@@ -1,14 +1,16 @@
 /**
- * The in-toto Statement v1 that an accepted submission is attested by. It carries a commitment to the metadata, never
- * the metadata: without the salt the metadata cannot be recovered or confirmed.
+ * The in-toto Statement v1 that an accepted submission is attested by. A private one, the default, carries a commitment to
+ * the metadata, never the metadata: without the salt the metadata cannot be recovered or confirmed. A public one is in
+ * public-statement.ts.
  */
-import type { EnvironmentName } from '../../protocol/environment.js';
+
+import { parseIdentity } from '../../protocol/identity.js';
 import { fromUtf8, utf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
+import { jcs } from '../bytes/jcs.js';
 import { equalBytes, hmacSha256Hex } from '../bytes/primitives.js';
-
-/** The `_type` of every in-toto Statement v1. */
-export const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
+import { type PublicStatement, parsePublicStatement } from './public-statement.js';
+import { STATEMENT_TYPE, type StatedSubmission } from './stated-submission.js';
 
 const PREDICATE_TYPE = 'urn:attestation-service:submission:v1';
 
@@ -17,15 +19,18 @@ export const SALT_BYTES = 32;
 
 const MAX_STATEMENT_BYTES = 16 * 1024;
 
-/** The fields of a statement. Hashes are lower-case hex; `submittedAt` is RFC 3339 in UTC with milliseconds. */
-export interface StatementFields {
-  readonly artifactSha256: string;
-  readonly submissionId: string;
-  readonly project: string;
-  readonly submittedAt: string;
-  readonly environment: EnvironmentName;
+/** Either form. A public one has a `predicateType`. */
+export type Statement = StatementFields | PublicStatement;
+
+/** The fields of a private statement: of the submission, the schema of its metadata and the commitment to it, in hex. */
+export interface StatementFields extends StatedSubmission {
   readonly schema: string;
   readonly commitment: string;
+}
+
+/** Whether a statement is public. */
+export function isPublic(statement: Statement): statement is PublicStatement {
+  return 'predicateType' in statement;
 }
 
 /** The statement's bytes: its JCS. */
@@ -39,46 +44,64 @@ export function statementBytes(fields: StatementFields): Uint8Array {
  */
 export function statementText(fields: StatementFields): string {
   const quote = JSON.stringify;
+  const { artifactName, identity } = fields;
   const metadata = `{"commitment":${quote(fields.commitment)},"schema":${quote(fields.schema)}}`;
+  const ofIdentity = identity === undefined ? '' : `"identity":${jcs(identity)},`;
   const predicate =
-    `{"environment":${quote(fields.environment)},"metadata":${metadata},"project":${quote(fields.project)},` +
-    `"submission_id":${quote(fields.submissionId)},"submitted_at":${quote(fields.submittedAt)}}`;
+    `{"environment":${quote(fields.environment)},${ofIdentity}"metadata":${metadata},` +
+    `"project":${quote(fields.project)},"submission_id":${quote(fields.submissionId)},` +
+    `"submitted_at":${quote(fields.submittedAt)}}`;
+  const name = artifactName === undefined ? '' : `,"name":${quote(artifactName)}`;
   return (
     `{"_type":"${STATEMENT_TYPE}","predicate":${predicate},"predicateType":"${PREDICATE_TYPE}",` +
-    `"subject":[{"digest":{"sha256":${quote(fields.artifactSha256)}}}]}`
+    `"subject":[{"digest":{"sha256":${quote(fields.artifactSha256)}}${name}}]}`
   );
 }
 
-/** Reads a statement. Throws FormatError unless the bytes are exactly those that {@link statementBytes} makes of its fields. */
-export function parseStatement(bytes: Uint8Array): StatementFields {
+/**
+ * Reads a statement of either form. Throws FormatError unless the bytes are exactly those that {@link statementBytes}, or
+ * `publicStatementText`, makes of its fields.
+ */
+export function parseStatement(bytes: Uint8Array): Statement {
+  const json = parseJson(bytes);
+  const isOther = typeof json?.predicateType === 'string' && json.predicateType !== PREDICATE_TYPE;
+  if (isOther) return parsePublicStatement(json, bytes);
   if (bytes.length > MAX_STATEMENT_BYTES) throw new FormatError('a statement is longer than 16 KiB');
-  let fields: StatementFields;
-  try {
-    fields = fieldsOf(JSON.parse(fromUtf8(bytes)));
-  } catch {
-    throw new FormatError('a statement is not JSON of the expected form');
-  }
+  const fields = fieldsOf(json);
   const isCanonical = equalBytes(statementBytes(fields), bytes);
   if (!isCanonical) throw new FormatError('a statement is not canonical, or has unknown members');
   return fields;
 }
 
+function parseJson(bytes: Uint8Array): ReturnType<typeof JSON.parse> {
+  try {
+    return JSON.parse(fromUtf8(bytes));
+  } catch {
+    throw new FormatError('a statement is not JSON');
+  }
+}
+
 /** Extracts the fields without other checks: the comparison of the bytes covers the rest. */
-function fieldsOf({ subject, predicate }: ReturnType<typeof JSON.parse>): StatementFields {
+function fieldsOf(json: ReturnType<typeof JSON.parse>): StatementFields {
   const text = (value: unknown) => {
     if (typeof value !== 'string') throw new FormatError('a member of a statement is not a text');
     return value;
   };
-  const environment = text(predicate.environment);
+  const predicate = json?.predicate;
+  const subject = json?.subject?.[0];
+  const environment = predicate?.environment;
   if (environment !== 'live' && environment !== 'test') throw new FormatError('an environment is not known');
+  const identity = parseIdentity(predicate.identity);
   return {
-    artifactSha256: text(subject[0].digest.sha256),
+    artifactSha256: text(subject?.digest?.sha256),
+    ...(typeof subject.name === 'string' && { artifactName: subject.name }),
     submissionId: text(predicate.submission_id),
     project: text(predicate.project),
     submittedAt: text(predicate.submitted_at),
     environment,
-    schema: text(predicate.metadata.schema),
-    commitment: text(predicate.metadata.commitment),
+    ...(identity && { identity }),
+    schema: text(predicate.metadata?.schema),
+    commitment: text(predicate.metadata?.commitment),
   };
 }
 

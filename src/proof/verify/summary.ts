@@ -1,6 +1,6 @@
 import { printablePath } from '../set/path.js';
 import { countFiles, type ProvenSet } from '../set/verify-set.js';
-import type { StatementFields } from '../statement/statement.js';
+import type { Statement } from '../statement/statement.js';
 import { instantText } from './instant.js';
 import type { Step } from './report.js';
 
@@ -12,7 +12,7 @@ export function summarize(
   verdict: 'verified' | 'not_verified' | 'could_not_check',
   steps: readonly Step[],
   vouchers: readonly Voucher[],
-  proven: { readonly statement?: StatementFields; readonly set?: ProvenSet; readonly existedBy?: Date },
+  proven: { readonly statement?: Statement; readonly set?: ProvenSet; readonly existedBy?: Date },
 ): string {
   if (verdict === 'verified' && proven.statement) {
     return proof(subjectOf(proven.set), proven.statement, vouchers, proven.existedBy);
@@ -34,7 +34,7 @@ function subjectOf(set: ProvenSet | undefined): string {
 
 function proof(
   subject: string,
-  { submissionId, environment, project }: StatementFields,
+  { submissionId, environment, project }: Statement,
   vouchers: readonly Voucher[],
   existedBy: Date | undefined,
 ): string {

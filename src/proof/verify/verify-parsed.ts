@@ -1,7 +1,7 @@
 /** The steps of a verification of a bundle that is well-formed. */
 import { leafHash } from '../log/merkle.js';
 import type { ProvenSet } from '../set/verify-set.js';
-import type { StatementFields } from '../statement/statement.js';
+import type { Statement } from '../statement/statement.js';
 import { type EvidenceSources, type Finding, unknownDetails } from './evidence/evidence.js';
 import { checkSignatureStamps, type StampFinding } from './evidence/signature-stamps.js';
 import type { Memo } from './memo.js';
@@ -40,7 +40,7 @@ export type Findings = {
   readonly witnesses: readonly WitnessFinding[];
   readonly stamps: readonly StampFinding[];
   readonly ignored: readonly string[];
-  readonly statement?: StatementFields | undefined;
+  readonly statement?: Statement | undefined;
   /** The metadata, if it was given and opens the commitment. */
   readonly metadata?: unknown;
   /** The set that was attested, if one is involved. */

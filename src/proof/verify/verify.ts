@@ -4,7 +4,7 @@
  */
 import type { EnvironmentName } from '../../protocol/environment.js';
 import type { ProvenSet } from '../set/verify-set.js';
-import type { StatementFields } from '../statement/statement.js';
+import type { Statement } from '../statement/statement.js';
 import type { EvidenceSources, Finding } from './evidence/evidence.js';
 import { createMemo } from './memo.js';
 import { type ReadBundle, readBundle } from './read/read-bundle.js';
@@ -49,7 +49,7 @@ export type Verification = {
   readonly steps: readonly Step[];
   readonly witnesses: readonly WitnessFinding[];
   /** Fields of the statement. Proven only if the verdict is `verified`. */
-  readonly statement?: StatementFields;
+  readonly statement?: Statement;
   /** The metadata, if it was given and is what was attested. Proven only if the verdict is `verified`. */
   readonly metadata?: unknown;
   /**

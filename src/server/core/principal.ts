@@ -1,4 +1,5 @@
 import type { Environment } from '../../../gen/attestation/v1/environment_pb.js';
+import type { Identity } from '../../protocol/identity.js';
 
 /** A scope that every key has. It is not stored. */
 export const UNIVERSAL_SCOPE = 'service:read';
@@ -27,6 +28,8 @@ export type Principal = {
   readWindow: RateWindow;
   /** The same windows over all API keys of the project; undefined in a session. */
   ceiling?: Ceiling;
+  /** Who holds the key, if it was exchanged for a token. */
+  identity?: Identity | undefined;
 };
 
 /** The limits that a project's API keys share. */

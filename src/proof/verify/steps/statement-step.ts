@@ -5,34 +5,38 @@ import { type EnvironmentName, environmentNumber } from '../../../protocol/envir
 import { findInexactIntegers, INEXACT_INTEGER } from '../../../protocol/inexact-integers.js';
 import { fromHex, fromUtf8, toHex } from '../../bytes/encoding.js';
 import { FormatError } from '../../bytes/format-error.js';
-import { jcsBytes } from '../../bytes/jcs.js';
+import { jcs, jcsBytes } from '../../bytes/jcs.js';
 import { sha256 } from '../../bytes/primitives.js';
 import { IN_TOTO_PAYLOAD_TYPE } from '../../statement/dsse.js';
+import type { PublicStatement } from '../../statement/public-statement.js';
 import {
+  isPublic,
   metadataCommitment,
   parseStatement,
   SALT_BYTES,
+  type Statement,
   type StatementFields,
 } from '../../statement/statement.js';
 import { parseJsonText } from '../read/json-text.js';
 import type { ParsedBundle } from '../read/parsed-bundle.js';
 import { problemOf } from '../read/read-json.js';
 import { type Check, failed, missing, notChecked, passed } from '../report.js';
+import { checkIdentity, type IdentityAsked } from './identity-checks.js';
 
 const MAX_METADATA_CHARACTERS = 1024 * 1024;
 
 /** The expected subject of the statement. */
-export type Asked = {
+export type Asked = IdentityAsked & {
   /** The artifact's bytes. */
   readonly artifact?: Uint8Array | undefined;
   /** The artifact's SHA-256 in hex, of either case. */
   readonly artifactSha256?: string | undefined;
   /**
    * The attested metadata, `schema` included, as in the submission: parsed, or as JSON text or its UTF-8 bytes, whose
-   * integers must all be exact as doubles.
+   * integers must all be exact as doubles. Of a public statement it is compared with the predicate, `schema` aside.
    */
   readonly metadata?: unknown;
-  /** Salt that opens the commitment: 32 bytes, or hex as in the submission. */
+  /** Salt that opens the commitment: 32 bytes, or hex as in the submission. A public statement has none. */
   readonly metadataSalt?: string | Uint8Array | undefined;
   readonly environment: EnvironmentName;
   /** The project that must have attested, `prj_` and a ULID; any project by default. */
@@ -47,7 +51,7 @@ export function checkStatement(
   parsed: ParsedBundle,
   asked: Asked,
   { isSigned, isOfSet }: { readonly isSigned: boolean; readonly isOfSet: boolean },
-): { checks: Check[]; statement?: StatementFields; metadata?: unknown } {
+): { checks: Check[]; statement?: Statement; metadata?: unknown } {
   try {
     const { payload, payloadType } = parsed.envelope;
     if (payloadType !== IN_TOTO_PAYLOAD_TYPE)
@@ -59,6 +63,7 @@ export function checkStatement(
       ...checkArtifact(statement, asked, isOfSet),
       checkEnvironment(statement, asked),
       checkProject(statement, asked),
+      ...checkIdentity(statement, asked),
       check,
     ];
     return { checks, statement, ...(metadata !== undefined && { metadata }) };
@@ -73,10 +78,7 @@ export function checkStatement(
 }
 
 /** Notes a `submitted_at` later than the proven time. It is the service's clock, and proves nothing. */
-export function remarkSubmittedAt(
-  statement: StatementFields | undefined,
-  existedBy: Date | undefined,
-): Check[] {
+export function remarkSubmittedAt(statement: Statement | undefined, existedBy: Date | undefined): Check[] {
   if (statement === undefined || existedBy === undefined) return [];
   const { submittedAt } = statement;
   if (Date.parse(submittedAt) <= existedBy.getTime()) return [];
@@ -86,7 +88,7 @@ export function remarkSubmittedAt(
 }
 
 /** Compares the bundle's plain members with the signed statement. */
-function checkSubmission({ submission }: ParsedBundle, statement: StatementFields): Check[] {
+function checkSubmission({ submission }: ParsedBundle, statement: Statement): Check[] {
   const submittedAt = submission.submittedAt && timestampDate(submission.submittedAt).toISOString();
   const hasSubMillis = submission.submittedAt !== undefined && submission.submittedAt.nanos % 1_000_000 !== 0;
   const members: [member: string, isSame: boolean][] = [
@@ -116,7 +118,7 @@ export function artifactDigests({ artifact, artifactSha256 }: Asked): string[] {
 /** A SHA-256 in lower-case hex. */
 export const SHA256 = /^[0-9a-f]{64}$/;
 
-function checkArtifact(statement: StatementFields, asked: Asked, isOfSet: boolean): Check[] {
+function checkArtifact(statement: Statement, asked: Asked, isOfSet: boolean): Check[] {
   const digests = artifactDigests(asked);
   if (digests.length === 0 && !isOfSet) {
     return [missing('artifact.not_given', 'no artifact was given to compare with')];
@@ -128,13 +130,16 @@ function checkArtifact(statement: StatementFields, asked: Asked, isOfSet: boolea
     if (digest === statement.artifactSha256) {
       return passed('artifact.matches', 'the artifact is the one that was attested');
     }
+    if (isPublic(statement) && statement.otherSubjects.some(({ sha256 }) => sha256 === digest)) {
+      return passed('artifact.matches', 'the artifact is one of the subjects that were attested');
+    }
     return isOfSet
       ? notChecked('artifact.in_set', 'what was attested is not the artifact but the head of a set')
       : failed('artifact.mismatch', 'the artifact is not the one that was attested');
   });
 }
 
-function checkEnvironment({ environment }: StatementFields, asked: Asked): Check {
+function checkEnvironment({ environment }: Statement, asked: Asked): Check {
   return environment === asked.environment
     ? passed('environment.matches', `the environment is ${environment}`)
     : failed(
@@ -144,7 +149,7 @@ function checkEnvironment({ environment }: StatementFields, asked: Asked): Check
 }
 
 /** Every project can attest any artifact: a caller who expects one project has to name it. */
-function checkProject({ project }: StatementFields, asked: Asked): Check {
+function checkProject({ project }: Statement, asked: Asked): Check {
   if (asked.project === undefined) {
     const message = 'no project was asked for, and every project of the service can attest any artifact';
     return notChecked('project.not_given', message);
@@ -155,24 +160,40 @@ function checkProject({ project }: StatementFields, asked: Asked): Check {
 }
 
 function checkMetadata(
-  { schema, commitment }: StatementFields,
+  statement: Statement,
   { metadata, metadataSalt }: Asked,
 ): { check: Check; metadata?: unknown } {
   if (metadata === undefined)
     return { check: notChecked('metadata.not_given', 'no metadata was given to compare with') };
-  if (metadataSalt === undefined)
+  if (metadataSalt === undefined && !isPublic(statement))
     return { check: missing('metadata.no_salt', 'metadata was given without its salt') };
   try {
-    const salt =
-      typeof metadataSalt === 'string' ? fromHex(metadataSalt.toLowerCase(), SALT_BYTES) : metadataSalt;
     const value = typeof metadata === 'string' || isBytes(metadata) ? parseMetadata(metadata) : metadata;
-    const isOpened = metadataCommitment(salt, jcsBytes(value)) === commitment;
-    return isOpened && schemaOf(value) === schema
-      ? { check: passed('metadata.matches', 'the metadata is what was attested'), metadata: value }
-      : { check: failed('metadata.mismatch', 'the metadata is not what was attested') };
+    const isAttested = isPublic(statement)
+      ? isPredicate(statement, value)
+      : isOpenedBy(statement, value, metadataSalt);
+    if (!isAttested) return { check: failed('metadata.mismatch', 'the metadata is not what was attested') };
+    const check = passed('metadata.matches', 'the metadata is what was attested');
+    return isPublic(statement) ? { check } : { check, metadata: value };
   } catch (error) {
     return { check: missing('metadata.unreadable', `metadata or salt: ${problemOf(error)}`) };
   }
+}
+
+function isPredicate({ predicate }: PublicStatement, metadata: unknown): boolean {
+  if (schemaOf(metadata) === undefined) return false;
+  const { schema: _, ...members } = metadata as Record<string, unknown>;
+  return jcs(members) === jcs(predicate);
+}
+
+function isOpenedBy(
+  { schema, commitment }: StatementFields,
+  metadata: unknown,
+  metadataSalt: string | Uint8Array = '',
+): boolean {
+  const salt =
+    typeof metadataSalt === 'string' ? fromHex(metadataSalt.toLowerCase(), SALT_BYTES) : metadataSalt;
+  return metadataCommitment(salt, jcsBytes(metadata)) === commitment && schemaOf(metadata) === schema;
 }
 
 /** Parses metadata as strictly as the service does. */

@@ -4,7 +4,11 @@ import { AuditAction, AuditActorKind } from '../../../../gen/attestation/admin/v
 import { AttestationService } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { utf8 } from '../../../../src/proof/bytes/encoding.js';
 import { jcs } from '../../../../src/proof/bytes/jcs.js';
-import { metadataCommitment, parseStatement } from '../../../../src/proof/statement/statement.js';
+import {
+  metadataCommitment,
+  parseStatement,
+  type StatementFields,
+} from '../../../../src/proof/statement/statement.js';
 import { verifyBundle } from '../../../../src/proof/verify/verify.js';
 import { startApp } from '../../../support/app.js';
 import type { Surface } from '../../../support/calling/rpc-clients.js';
@@ -83,7 +87,7 @@ t.test(
     t.equal(verification.verdict, 'verified', verification.summary);
     const { attested_metadata, metadata_salt, metadata } = await get(id);
     const { payload } = JSON.parse(before).sigstore_bundle.dsseEnvelope;
-    const statement = parseStatement(Buffer.from(payload, 'base64'));
+    const statement = parseStatement(Buffer.from(payload, 'base64')) as StatementFields;
     const salt = Buffer.from(String(metadata_salt), 'hex');
     t.equal(statement.commitment, metadataCommitment(salt, utf8(jcs(attested_metadata))));
     t.not(statement.commitment, metadataCommitment(salt, utf8(jcs(metadata))));

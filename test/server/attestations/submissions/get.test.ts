@@ -5,7 +5,11 @@ import { AttestationService } from '../../../../gen/attestation/v1/attestations_
 import { Environment } from '../../../../gen/attestation/v1/environment_pb.js';
 import { utf8 } from '../../../../src/proof/bytes/encoding.js';
 import { jcs } from '../../../../src/proof/bytes/jcs.js';
-import { metadataCommitment, parseStatement } from '../../../../src/proof/statement/statement.js';
+import {
+  metadataCommitment,
+  parseStatement,
+  type StatementFields,
+} from '../../../../src/proof/statement/statement.js';
 import { startApp } from '../../../support/app.js';
 import { newKey } from '../../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../../support/judging/recorder.js';
@@ -74,7 +78,7 @@ t.test(
     const { metadata, metadata_salt, bundle, ...rest } = await get(id);
     type Envelope = { sigstore_bundle: { dsseEnvelope: { payload: string } } };
     const { payload } = (bundle as unknown as Envelope).sigstore_bundle.dsseEnvelope;
-    const statement = parseStatement(Buffer.from(payload, 'base64'));
+    const statement = parseStatement(Buffer.from(payload, 'base64')) as StatementFields;
     const salt = Buffer.from(String(metadata_salt), 'hex');
     t.equal(statement.commitment, metadataCommitment(salt, utf8(jcs(metadata))));
     t.not(statement.commitment, metadataCommitment(salt, utf8(jcs({ ...(metadata as object), more: 1 }))));
