@@ -101,8 +101,8 @@ t.test('usage errors end with exit code 2 and one line', async (t) => {
       "error: option '--environment <environment>' argument 'prod' is invalid. Allowed choices are live, test.",
     ],
     [
-      ['verify', 'f', '--bundle', 'b', '--metadata', '{}'],
-      'error: --metadata and --metadata-salt must be given together',
+      ['verify', 'f', '--bundle', 'b', '--metadata-salt', 'ab'],
+      'error: --metadata-salt opens the metadata that --metadata gives',
     ],
     [['submit'], 'error: there is nothing to submit: name a file or folder'],
     [['submit', 'f', '--concurrency', '0'], 'error: --concurrency is not a whole number from 1 to 64'],

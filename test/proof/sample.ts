@@ -194,7 +194,7 @@ function withLines(note: string, { form, log, origin }: Service): string {
 /** Puts what was signed and logged into a bundle, in place of what is known of it today. */
 function setForm(
   { sigstoreBundle, checkpoints, submission }: ProofBundle,
-  { payloadType }: NonNullable<Service['form']>,
+  { payloadType, lines }: NonNullable<Service['form']>,
   { payload, record, signed }: { payload: Uint8Array; record: Uint8Array; signed: readonly string[] },
 ): void {
   const { dsseEnvelope, verificationMaterial } = sigstoreBundle as unknown as SigstoreBundle;
@@ -202,9 +202,10 @@ function setForm(
   const { kind, apiVersion } = JSON.parse(fromUtf8(record));
   Object.assign(dsseEnvelope, { payload: toBase64(payload), ...(payloadType && { payloadType }) });
   Object.assign(entry!, { canonicalizedBody: toBase64(record), kindVersion: { kind, version: apiVersion } });
+  Object.assign(submission!, { leafSha256: toHex(leafHash(record)) });
+  if (lines === undefined) return;
   Object.assign(entry!.inclusionProof.checkpoint, { envelope: signed[0] });
   for (const [i, note] of signed.entries()) Object.assign(checkpoints[i]!, { note });
-  Object.assign(submission!, { leafSha256: toHex(leafHash(record)) });
 }
 
 function attest(service: Service, subject: Subject) {

@@ -7,7 +7,9 @@ import t from 'tap';
 import { makeProject } from '../../src/server/process/first-keys.js';
 import { ARTIFACT } from '../proof/sample.js';
 import { CHANGES } from '../proof/verify/changes.js';
+import { FORGERIES } from '../proof/verify/forgeries.js';
 import { futureBundles } from '../proof/verify/future.js';
+import { mine, STATED } from '../proof/verify/public-sample.js';
 import { changed, failures, good, other, rootsOf, trustRoots, verify } from '../proof/verifying.js';
 import { startApp } from '../support/app.js';
 import { readAnnouncements } from '../support/calling/accessibility.js';
@@ -167,6 +169,18 @@ t.test(
         t.strictSame([headline, summary], [HEADLINES[verdict], expected.summary], what);
       }
       await assertWellMade(t, page, 'future');
+      await replaceBundle(page, { name: 'public.json', content: mine });
+      t.equal((await readVerdict(page, 'public.json')).headline, 'Verified');
+      await page.getByText(STATED.identity.subject, { exact: true }).waitFor();
+      await page.getByText('Predicate', { exact: true }).click();
+      await page.getByText('"result": "FAILED"').waitFor();
+      await assertWellMade(t, page, 'public');
+      for (const { what, bundle } of FORGERIES.filter(({ artifact }) => artifact === undefined)) {
+        const expected = await verify(bundle);
+        await replaceBundle(page, { name: what, content: bundle });
+        const { headline, summary } = await readVerdict(page, what);
+        t.strictSame([headline, summary], [HEADLINES.not_verified, expected.summary], what);
+      }
       await replaceBundle(page, { name: 'good.json', content: good });
       await choose(page, 'Use my own copy…', { name: 'others.json', content: rootsOf(other.service) });
       await page.getByText('your own trust roots, others.json').waitFor();

@@ -1,6 +1,8 @@
 /** A verification as text and as JSON. */
 
 import { headJson, notBeforeText } from '../../proof/set/head.js';
+import { type PublicStatement, subjectsOf } from '../../proof/statement/public-statement.js';
+import { isPublic, type Statement } from '../../proof/statement/statement.js';
 import type { Check, CheckStatus, Step } from '../../proof/verify/report.js';
 import type { Verification } from '../../proof/verify/verify.js';
 
@@ -14,16 +16,30 @@ const NAME_WIDTH = 10;
 
 /** Lines of text: each step with its unchecked parts, the source of trust, and the summary. */
 export function formatVerification(verification: Verification, trustOrigin: string): string[] {
-  const { steps, summary, set, verdict } = verification;
-  const notBefore = verdict === 'verified' ? set?.head.notBefore : undefined;
+  const { steps, summary, verdict } = verification;
+  const { set, statement } = verdict === 'verified' ? verification : {};
+  const notBefore = set?.head.notBefore;
   return [
     ...formatSteps(steps),
     '',
     `Trusting ${trustOrigin}`,
     '',
     summary,
+    ...(statement && isPublic(statement) ? [predicateText(statement)] : []),
     ...(notBefore === undefined ? [] : [notBeforeText(notBefore)]),
   ];
+}
+
+const MAX_PREDICATE_CHARACTERS = 400;
+
+function predicateText({
+  predicateType,
+  predicate,
+}: Pick<PublicStatement, 'predicateType' | 'predicate'>): string {
+  const text = JSON.stringify(predicate);
+  const isCut = text.length > MAX_PREDICATE_CHARACTERS;
+  const shown = isCut ? `${text.slice(0, MAX_PREDICATE_CHARACTERS)} … (--json prints all of it)` : text;
+  return `It states ${predicateType}: ${shown}`;
 }
 
 /** Lines of text: each step, with those of its checks whose status differs. */
@@ -46,7 +62,7 @@ function formatCheck({ status, message }: Check): string {
 /** The verification for --json, in snake_case. Omits whatever is not proven. */
 export function verificationJson(verification: Verification, trustOrigin: string): object {
   const { verdict, summary, steps, witnesses, unproven } = verification;
-  const { statement, metadata, set, existedBy } = verdict === 'verified' ? verification : {};
+  const { statement, set, existedBy } = verdict === 'verified' ? verification : {};
   return {
     verdict,
     summary,
@@ -58,11 +74,29 @@ export function verificationJson(verification: Verification, trustOrigin: string
       submitted_at: statement.submittedAt,
       environment: statement.environment,
       artifact_sha256: statement.artifactSha256,
+      artifact_name: statement.artifactName,
     },
     set: set && { head: headJson(set.head), ...set.member },
-    verified: metadata === undefined ? undefined : { metadata },
+    verified: statement && verifiedJson(statement, verification.metadata),
     steps,
     witnesses: witnesses.map(({ treeSize, ...witness }) => ({ ...witness, tree_size: treeSize })),
     unproven,
   };
+}
+
+/**
+ * What a policy decides on: the identity that submitted, the predicate and subjects of a public statement, and the metadata
+ * that opens the commitment of a private one. Undefined if there is none of these.
+ */
+function verifiedJson(statement: Statement, metadata: unknown): object | undefined {
+  const { identity } = statement;
+  const stated = isPublic(statement)
+    ? {
+        predicate_type: statement.predicateType,
+        predicate: statement.predicate,
+        subjects: subjectsOf(statement),
+      }
+    : {};
+  const verified = { ...(identity && { identity }), ...stated, ...(metadata !== undefined && { metadata }) };
+  return Object.keys(verified).length === 0 ? undefined : verified;
 }

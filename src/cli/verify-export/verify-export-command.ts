@@ -22,6 +22,8 @@ type Flags = SettingFlags &
     readonly trustRoots?: string;
     readonly environment?: EnvironmentName;
     readonly project?: string;
+    readonly issuer?: string;
+    readonly identity?: string;
     readonly evmRpc?: readonly string[];
     readonly json?: boolean;
   };
@@ -33,7 +35,7 @@ export async function verifyExport(cli: Cli, path: string, flags: Flags): Promis
   });
   const trustRoots = await getTrustRoots(cli.env, flags);
   const trust = readTrusted(trustRoots.document);
-  const { environment = 'live', project, minWitnesses, requireWitnesses } = flags;
+  const { environment = 'live', project, issuer, identity, minWitnesses, requireWitnesses } = flags;
   const now = cli.now();
   const bitcoinHeaders = await readBitcoinHeaders(flags);
   const total = cli.stderr.isTTY && found.isDirectory() ? await sizeOfAll(path) : found.size;
@@ -43,6 +45,8 @@ export async function verifyExport(cli: Cli, path: string, flags: Flags): Promis
       trustRoots: trustRoots.document,
       environment,
       project,
+      issuer,
+      identity,
       minWitnesses,
       requireWitnesses,
       bitcoinHeaders,

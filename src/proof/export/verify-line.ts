@@ -9,6 +9,7 @@ import { parseJsonText } from '../verify/read/json-text.js';
 import type { ParsedBundle } from '../verify/read/parsed-bundle.js';
 import { readBundle } from '../verify/read/read-bundle.js';
 import type { Check } from '../verify/report.js';
+import type { IdentityAsked } from '../verify/steps/identity-checks.js';
 import {
   createBundleVerifier,
   type TrustOptions,
@@ -20,8 +21,8 @@ import { attestedMetadata, checkAgreement, checkSubmission, readSubmission } fro
 /** Maximum length of a line, in bytes. */
 export const MAX_LINE_BYTES = 1024 * 1024;
 
-/** Inputs of the check of lines: those of bundles, and the project of the submissions, any by default. */
-export type LineOptions = TrustOptions & { readonly project?: string | undefined };
+/** Inputs of the check of lines: those of bundles, and who must have submitted. */
+export type LineOptions = TrustOptions & IdentityAsked & { readonly project?: string | undefined };
 
 /** A line's stated place. Proven only if the verdict is `verified`; the batch's bounds are never proven. */
 export type LineFacts = {
@@ -55,12 +56,13 @@ export type LineVerifier = (line: Uint8Array) => Promise<LineVerification>;
 /** Creates a verifier of the lines of any objects. Lines of the same batch in a row are verified much faster. */
 export function createLineVerifier(options: LineOptions): LineVerifier {
   const verifyBundle = createBundleVerifier(options);
+  const { project, issuer, identity } = options;
   const verify = async (bytes: Uint8Array): Promise<LineVerification> => {
     const { text, submission: json, bundle, others } = parseLine(bytes);
     const read = readSubmission(json);
     const submission = 'submission' in read ? read.submission : undefined;
     const parts = readBundle(bundle);
-    const verification = await verifyBundle(parts, { ...askedOf(submission), project: options.project });
+    const verification = await verifyBundle(parts, { ...askedOf(submission), project, issuer, identity });
     const checks = 'checks' in read ? read.checks : checkSubmission(read.submission, text);
     const { parsed } = parts;
     const { statement } = verification;

@@ -34,15 +34,16 @@ function subjectOf(set: ProvenSet | undefined): string {
 
 function proof(
   subject: string,
-  { submissionId, environment, project }: Statement,
+  { submissionId, environment, project, identity }: Statement,
   vouchers: readonly Voucher[],
   existedBy: Date | undefined,
 ): string {
   const id = `${submissionId}${environment === 'test' ? ' (test)' : ''}`;
-  const what = `${subject} was attested under ${id} by the project ${project}`;
+  const who = identity === undefined ? '' : `, submitted by ${identity.subject} of ${identity.issuer}`;
+  const what = `${subject} was attested under ${id} by the project ${project}${who}`;
   if (existedBy === undefined) return `${what}; no witness says when.`;
   const names = vouchers.filter(({ time }) => time?.getTime() === existedBy.getTime()).map(nameOf);
-  return `${what} and existed no later than ${instantText(existedBy)} according to ${names.join(' and ')}.`;
+  return `${what}${who === '' ? '' : ','} and existed no later than ${instantText(existedBy)} according to ${names.join(' and ')}.`;
 }
 
 function nameOf({ name, operator }: Voucher): string {

@@ -10,7 +10,9 @@ import { sha256 } from '../../../src/proof/bytes/primitives.js';
 import { createApiKey } from '../../../src/server/keys/api-key.js';
 import { restJson } from '../../proof/rest-json.js';
 import { ARTIFACT, METADATA, makeSample, makeService, PROJECT, SUBMISSION_ID } from '../../proof/sample.js';
+import { FORGERIES } from '../../proof/verify/forgeries.js';
 import { futureBundles } from '../../proof/verify/future.js';
+import { mine, SECOND_ARTIFACT, STATED } from '../../proof/verify/public-sample.js';
 import { changed, good, rootsOf, STEPS, sample, service, trustRoots } from '../../proof/verifying.js';
 import { runHere, runProcess } from '../../support/calling/run-cli.js';
 import { listen } from '../../support/servers/rpc-server.js';
@@ -59,6 +61,64 @@ t.test('a bundle of tomorrow ends with exit code 0 or 2, and what is not known i
     const run = i === 0 ? runProcess : runHere;
     t.match(await run(args), { code: codes[verdict], stdout: says }, what);
   }
+});
+
+t.test(
+  'a forged public statement ends with exit code 1, and nothing of it is printed as proven',
+  async (t) => {
+    for (const { what, bundle, artifact = ARTIFACT } of FORGERIES) {
+      const { args, at } = folder(t, { 'bundle.json': JSON.stringify(bundle) });
+      await writeFile(at('artifact'), artifact);
+      const { code, stdout } = await runHere([...args, '--json']);
+      t.equal(code, 1, what);
+      t.match(
+        JSON.parse(stdout),
+        { verdict: 'not_verified', verified: undefined, statement: undefined },
+        what,
+      );
+    }
+  },
+);
+
+t.test('what a public statement proves is printed, and its identity can be required', async (t) => {
+  const { args, at } = folder(t, { 'bundle.json': JSON.stringify(mine) });
+  const { code, stdout } = await runHere(args);
+  t.match(
+    { code, stdout },
+    { code: 0, stdout: /submitted by repo:acme\/app:ref:refs\/heads\/main of https:/ },
+  );
+  t.match(
+    stdout,
+    /\nIt states https:\/\/in-toto.io\/attestation\/test-result\/v0.1: \{.*"result":"FAILED"\}\n/,
+  );
+  await writeFile(at('artifact'), SECOND_ARTIFACT);
+  const json = await runHere([
+    ...args,
+    '--json',
+    '--identity',
+    'repo:acme/app:*',
+    '--issuer',
+    STATED.identity.issuer,
+  ]);
+  t.equal(json.code, 0);
+  t.match(JSON.parse(json.stdout), {
+    statement: { artifact_name: STATED.artifactName },
+    verified: {
+      identity: STATED.identity,
+      predicate_type: STATED.predicateType,
+      predicate: STATED.predicate,
+      subjects: [{ name: STATED.artifactName }, STATED.otherSubjects[0]],
+    },
+  });
+  const cases: [flags: string[], code: number, stdout: RegExp][] = [
+    [['--identity', 'repo:acme/app'], 1, /not repo:acme\/app of any issuer/],
+    [['--issuer', 'https://gitlab.com'], 1, /not a subject of https:\/\/gitlab.com/],
+    [['--metadata', JSON.stringify({ schema: 'x', ...STATED.predicate })], 0, /existed no later/],
+    [['--metadata', '{"schema":"x","result":"PASSED"}'], 1, /the metadata is not what was attested/],
+  ];
+  for (const [flags, code, stdout] of cases) t.match(await runHere([...args, ...flags]), { code, stdout });
+  const stored = folder(t, { 'bundle.json': JSON.stringify(good) });
+  t.match(await runHere([...stored.args, '--identity', '*']), { code: 1, stdout: /names no identity/ });
 });
 
 t.test('witnesses that are asked for and not verified end with exit code 1', async (t) => {

@@ -8,6 +8,9 @@ checkpoint. Prints the result of each step and a summary of what is proven.
 Any project of a service can attest any file. --project requires a certain one: get its ID from the expected attester.
 Without it the summary names the project; check it yourself.
 
+--issuer and --identity require who submitted, of a submission that a workload made with its identity token instead of a
+stored key. The signed statement names that identity; the service verified the token when it exchanged it.
+
 Trust roots never come from the bundle: they come from --trust-roots, else from trust_roots.json under --verify-url,
 ATTEST_VERIFY_URL, ATTEST_URL, or the address in the data directory. Trust roots fetched this way are only as trustworthy
 as the server: prefer a copy obtained through another channel.
@@ -18,8 +21,9 @@ header of its block it is not checked, and the report says which block that is.
 --min-witnesses and --require-witness ask for more than the policy of the trust roots: the verdict is "not verified" unless
 so many witnesses, or those, are verified. Names are those in the report.
 
---json prints what is proven under "statement", and metadata that opens the commitment under "verified": both only if the
-verdict is "verified".
+--json prints what is proven under "statement", and under "verified" what a policy decides on: "identity", and of a public
+statement "predicate_type", "predicate" and "subjects", of a private one "metadata" that opens the commitment. Both are there
+only if the verdict is "verified". --metadata of a public statement is compared with the predicate and needs no salt.
 
 --set takes the set file of the folder that was submitted: with a folder, every file is compared, and those that are changed,
 missing or extra are listed; withheld entries are counted. Give the same --include, --exclude and --follow-symlinks as

@@ -38,6 +38,8 @@ type Flags = BitcoinFlags &
     dataDir?: string;
     environment?: EnvironmentName;
     project?: string;
+    issuer?: string;
+    identity?: string;
     metadata?: string;
     metadataSalt?: string;
     evmRpc?: string[];
@@ -68,8 +70,10 @@ export function addVerify(program: Command, cli: Cli): void {
     .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)')
     .addOption(environmentFlag('required environment of the bundle').default('live'))
     .option('--project <id>', 'required project of the submission, prj_...')
+    .option('--issuer <url>', 'required issuer of the identity that submitted')
+    .option('--identity <pattern>', 'required subject of that identity; * stands for any characters')
     .option('--metadata <json>', 'expected metadata, as JSON or @<file>; needs --metadata-salt')
-    .option('--metadata-salt <hex>', 'salt of the metadata commitment')
+    .option('--metadata-salt <hex>', 'salt of the metadata commitment; a public statement has none')
     .option('--bitcoin-header <height:hex>', 'header of a Bitcoin block, 80 bytes; repeatable', collect)
     .option('--bitcoin-headers <file>', 'headers of Bitcoin blocks, lines of height and hex')
     .addOption(evmRpcFlag())
@@ -115,10 +119,12 @@ async function run(cli: Cli, file: string | undefined, flags: Flags): Promise<vo
 /** The trust that the flags ask for, and where it is from. */
 async function readOptions(cli: Cli, flags: Flags) {
   const { document, origin } = await getTrustRoots(cli.env, flags);
-  const { environment = 'live', project } = flags;
+  const { environment = 'live', project, issuer, identity } = flags;
   const options = {
     environment,
     ...(project !== undefined && { project }),
+    issuer,
+    identity,
     ...demandsOf(flags),
     trustRoots: document,
     bitcoinHeaders: await readBitcoinHeaders(flags),
@@ -148,8 +154,8 @@ async function verifyWithBundles(cli: Cli, file: string, flags: Flags & { bundle
 async function verify(cli: Cli, file: string, flags: Flags & { bundle: string }): Promise<void> {
   const startedAt = cli.now();
   const { metadata, metadataSalt, set, path } = flags;
-  if ((metadata === undefined) !== (metadataSalt === undefined)) {
-    throw new UsageError('--metadata and --metadata-salt must be given together');
+  if (metadata === undefined && metadataSalt !== undefined) {
+    throw new UsageError('--metadata-salt opens the metadata that --metadata gives');
   }
   const isOfFolder = isFolder(file);
   checkSetFlags(file, isOfFolder, flags);

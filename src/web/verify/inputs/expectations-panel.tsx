@@ -32,7 +32,31 @@ export function ExpectationsPanel({ value, onChange }: Props) {
         />
       </label>
       <details>
-        <summary>Metadata and Bitcoin blocks</summary>
+        <summary>Identity, metadata and Bitcoin blocks</summary>
+        <label class="field">
+          Issuer of the identity that must have submitted it
+          <input
+            type="text"
+            value={value.issuer}
+            onChange={set('issuer')}
+            placeholder="any issuer, or a stored key"
+            maxLength={300}
+            autocomplete="off"
+            spellcheck={false}
+          />
+        </label>
+        <label class="field">
+          Its subject; <code>*</code> stands for any characters
+          <input
+            type="text"
+            value={value.identity}
+            onChange={set('identity')}
+            placeholder="repo:acme/app:*"
+            maxLength={300}
+            autocomplete="off"
+            spellcheck={false}
+          />
+        </label>
         <label class="field">
           Metadata, as JSON
           <textarea rows={3} value={value.metadata} onChange={set('metadata')} spellcheck={false} />

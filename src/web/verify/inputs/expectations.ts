@@ -7,6 +7,8 @@ import type { EnvironmentName } from '../../../protocol/environment.js';
 export type Expectations = {
   readonly environment: EnvironmentName;
   readonly project: string;
+  readonly issuer: string;
+  readonly identity: string;
   readonly metadata: string;
   readonly metadataSalt: string;
   readonly bitcoinHeaders: string;
@@ -15,6 +17,8 @@ export type Expectations = {
 export const NO_EXPECTATIONS: Expectations = {
   environment: 'live',
   project: '',
+  issuer: '',
+  identity: '',
   metadata: '',
   metadataSalt: '',
   bitcoinHeaders: '',
@@ -25,10 +29,12 @@ const MAX_HEADERS = 100;
 
 /** The verifier's options for the expectations; what is empty is not expected. Throws FormatError. */
 export function verifyOptionsOf(given: Expectations): Partial<VerifyOptions> {
-  const { environment, project, metadata, metadataSalt } = given;
+  const { environment, project, issuer, identity, metadata, metadataSalt } = given;
   return {
     environment,
     ...(project.trim() !== '' && { project: project.trim() }),
+    ...(issuer.trim() !== '' && { issuer: issuer.trim() }),
+    ...(identity.trim() !== '' && { identity: identity.trim() }),
     ...(metadata.trim() !== '' && { metadata }),
     ...(metadataSalt.trim() !== '' && { metadataSalt: metadataSalt.trim() }),
     bitcoinHeaders: parseHeaders(given.bitcoinHeaders),

@@ -2,6 +2,8 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { ComponentChildren } from 'preact';
 import { notBeforeText } from '../../../proof/set/head.js';
 import { printablePath } from '../../../proof/set/path.js';
+import { type PublicStatement, subjectsOf } from '../../../proof/statement/public-statement.js';
+import { isPublic } from '../../../proof/statement/statement.js';
 import { printable } from '../../../protocol/printable.js';
 import type { Inputs } from '../inputs/use-inputs.js';
 import { Instant } from '../instant.tsx';
@@ -66,6 +68,12 @@ function Facts({ result }: { result: Result }) {
         <Fact name="Attested by project">
           <code>{printable(statement.project)}</code>
         </Fact>
+        {statement.identity && (
+          <Fact name="Submitted by">
+            <code>{printable(statement.identity.subject)}</code> of{' '}
+            <code>{printable(statement.identity.issuer)}</code>
+          </Fact>
+        )}
         <Fact name="Environment">{statement.environment}</Fact>
         {set?.member && (
           <Fact name="Path in the set">
@@ -75,12 +83,49 @@ function Facts({ result }: { result: Result }) {
         <Fact name={isOfSet ? 'SHA-256 of the head of the set' : 'SHA-256 of the file'}>
           <code class="hash">{statement.artifactSha256}</code>
         </Fact>
+        {statement.artifactName && (
+          <Fact name="Name of the artifact">
+            <code class="hash">{printable(statement.artifactName)}</code>
+          </Fact>
+        )}
+        {isPublic(statement) && <Stated statement={statement} />}
         {submittedAt && (
           <Fact name="Submitted, by the service’s own clock (not proven)">
             <Instant time={timestampDate(submittedAt)} />
           </Fact>
         )}
       </dl>
+    </>
+  );
+}
+
+/** The predicate and the further subjects of a public statement. */
+function Stated({ statement }: { statement: PublicStatement }) {
+  const subjects = subjectsOf(statement);
+  return (
+    <>
+      <Fact name="States">
+        <code class="hash">{printable(statement.predicateType)}</code>
+        <details>
+          <summary>Predicate</summary>
+          <pre>{predicateLines(statement).join('\n')}</pre>
+        </details>
+      </Fact>
+      {subjects.length > 1 && (
+        <Fact name="Subjects">
+          <details>
+            <summary>{subjects.length.toLocaleString()} files</summary>
+            <ul class="plain">
+              {subjects.map(({ name, sha256 }, i) => (
+                <li key={i}>
+                  {name !== undefined && <>{printable(name)} </>}
+                  <code class="hash">{sha256}</code>
+                </li>
+              ))}
+            </ul>
+          </details>
+        </Fact>
+      )}
     </>
   );
 }
@@ -92,4 +137,8 @@ function Fact({ name, children }: { name: string; children: ComponentChildren })
       <dd>{children}</dd>
     </div>
   );
+}
+
+function predicateLines({ predicate }: PublicStatement): string[] {
+  return JSON.stringify(predicate, null, 2).split('\n').map(printable);
 }
