@@ -2,7 +2,7 @@
 
 import type { Environment } from '../attestation/v1/environment_pb.js';
 import type { WitnessKind } from '../attestation/v1/bundle_pb.js';
-import type { SubmissionStatus, MetadataState, ValidationMode, ItemOutcome } from '../attestation/v1/attestations_pb.js';
+import type { SubmissionStatus, MetadataState, ValidationMode, StatementForm, ItemOutcome } from '../attestation/v1/attestations_pb.js';
 import type { BatchStatus, WitnessStatus } from '../attestation/v1/batches_pb.js';
 import type { DestinationKind, ExportStart, ExportCompression, ExportStatus, ExportDeliveryStatus } from '../attestation/v1/exports_pb.js';
 import type { EventType, WebhookStatus, DeliveryStatus } from '../attestation/v1/webhooks_pb.js';
@@ -14,6 +14,7 @@ export type Spelling<E> =
   E extends SubmissionStatus ? 'queued' | 'witnessed' | 'partial' | 'failed' :
   E extends MetadataState ? 'valid' | 'invalid' | 'redacted' :
   E extends ValidationMode ? 'strict' | 'lenient' :
+  E extends StatementForm ? 'private' | 'public' :
   E extends ItemOutcome ? 'created' | 'replayed' | 'failed' :
   E extends BatchStatus ? 'sealed' | 'witnessed' | 'partial' | 'failed' :
   E extends WitnessStatus ? 'pending' | 'landed' | 'failed' :

@@ -23,7 +23,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file attestation/v1/attestations.proto.
  */
 export const file_attestation_v1_attestations: GenFile = /*@__PURE__*/
-  fileDesc("CiFhdHRlc3RhdGlvbi92MS9hdHRlc3RhdGlvbnMucHJvdG8SDmF0dGVzdGF0aW9uLnYxIpEBCghBcnRpZmFjdBKEAQoGc2hhMjU2GAEgASgJQnS6SBjIAQFyEzIRXlswLTlhLWZBLUZdezY0fSTywRhAOWY4NmQwODE4ODRjN2Q2NTlhMmZlYWEwYzU1YWQwMTVhM2JmNGYxYjJiMGI4MjJjZDE1ZDZjMTViMGYwMGEwOJLCGA02NCBoZXggZGlnaXRzoMIYQCJUCg1NZXRhZGF0YUVycm9yEhcKBHBhdGgYASABKAlCCfLBGAUvcHVybBIqCgdtZXNzYWdlGAIgASgJQhnywRgVbXVzdCBiZSBhIHBhY2thZ2UgVVJMIpICCgdXYXJuaW5nEi0KBGNvZGUYASABKAlCH/LBGBtzdWJtaXNzaW9uLmludmFsaWRfbWV0YWRhdGESTAoHbWVzc2FnZRgCIAEoCUI78sEYN3RoZSBtZXRhZGF0YSBmYWlscyBpdHMgc2NoZW1hIHB1cmw7IGl0IGNhbiBiZSBjb3JyZWN0ZWQSiQEKB2RldGFpbHMYAyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ql+6SAPIAQHywRhVeyJzY2hlbWEiOiAicHVybCIsICJlcnJvcnMiOiBbeyJwYXRoIjogIi9wdXJsIiwgIm1lc3NhZ2UiOiAibXVzdCBiZSBhIHBhY2thZ2UgVVJMIn1dfSLICgoKU3VibWlzc2lvbhJpCgJpZBgBIAEoCUJdukglciMyIV5zdWJfWzAtN11bMC05QS1ISktNTlAtVFYtWl17MjV9JPLBGB5zdWJfMDFLRThHNUpRMk05WDRUN1YwQjNONlI4U1eSwhgPc3ViXyBhbmQgYSBVTElEEooBCgtsZWFmX3NoYTI1NhgCIAEoCUJ1ukgSchAyDl5bMC05YS1mXXs2NH0k8sEYQDJjMjZiNDZiNjhmZmM2OGZmOTliNDUzYzFkMzA0MTM0MTM0MjJkNzA2NDgzYmZhMGY5OGE1ZTg4NjI2NmU3YWWSwhgYNjQgbG93ZXItY2FzZSBoZXggZGlnaXRzEjgKBnN0YXR1cxgDIAEoDjIgLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb25TdGF0dXNCBrpIA8gBARJUCgxzdWJtaXR0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQiK6SAPIAQHywRgYMjAyNi0wMS0wMlQwMzowNDowNS42NzhaEjAKDHdpdG5lc3NlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAScwoIbWV0YWRhdGEYBiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Qki6SAPIAQHywRg0eyJzY2hlbWEiOiAicHVybCIsICJwdXJsIjogInBrZzpucG0vbGVmdC1wYWRAMS4zLjAifYrCGAZzY2hlbWESMQoId2FybmluZ3MYByADKAsyFy5hdHRlc3RhdGlvbi52MS5XYXJuaW5nQgbywRgCW10SKwoGYnVuZGxlGAggASgLMhsuYXR0ZXN0YXRpb24udjEuUHJvb2ZCdW5kbGUSMgoIYXJ0aWZhY3QYCSABKAsyGC5hdHRlc3RhdGlvbi52MS5BcnRpZmFjdEIGukgDyAEBEjgKC2Vudmlyb25tZW50GAogASgOMhsuYXR0ZXN0YXRpb24udjEuRW52aXJvbm1lbnRCBrpIA8gBARIbCglsb2dfaW5kZXgYCyABKANCCPLBGAQ4NDIwElIKCGJhdGNoX2lkGAwgASgJQju6SCVyIzIhXmJ0Y19bMC03XVswLTlBLUhKS01OUC1UVi1aXXsyNX0kksIYD2J0Y18gYW5kIGEgVUxJREgAiAEBEj0KDm1ldGFkYXRhX3N0YXRlGA0gASgOMh0uYXR0ZXN0YXRpb24udjEuTWV0YWRhdGFTdGF0ZUIGukgDyAEBEj4KD21ldGFkYXRhX2Vycm9ycxgOIAMoCzIdLmF0dGVzdGF0aW9uLnYxLk1ldGFkYXRhRXJyb3JCBvLBGAJbXRKRAQoNbWV0YWRhdGFfc2FsdBgPIAEoCUJ1ukgSchAyDl5bMC05YS1mXXs2NH0k8sEYQGZjZGUyYjJlZGJhNTZiZjQwODYwMWZiNzIxZmU5YjVjMzM4ZDEwZWU0MjllYTA0ZmFlNTUxMWI2OGZiZjhmYjmSwhgYNjQgbG93ZXItY2FzZSBoZXggZGlnaXRzSAGIAQESPgoRYXR0ZXN0ZWRfbWV0YWRhdGEYECABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgqKwhgGc2NoZW1hEi8KC3JlZGFjdGVkX2F0GBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIfCgVidWlsZBgSIAEoCUIL8sEYB2NpLTQ3MTFIAogBAUILCglfYmF0Y2hfaWRCEAoOX21ldGFkYXRhX3NhbHRCCAoGX2J1aWxkIq0DChhDcmVhdGVBdHRlc3RhdGlvblJlcXVlc3QSMgoIYXJ0aWZhY3QYASABKAsyGC5hdHRlc3RhdGlvbi52MS5BcnRpZmFjdEIGukgDyAEBEnkKCG1ldGFkYXRhGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEJOukgDyAEB8sEYNHsic2NoZW1hIjogInB1cmwiLCAicHVybCI6ICJwa2c6bnBtL2xlZnQtcGFkQDEuMy4wIn2KwhgGc2NoZW1hoMIYgIAEEkYKCnZhbGlkYXRpb24YAyABKA4yHi5hdHRlc3RhdGlvbi52MS5WYWxpZGF0aW9uTW9kZUISukgFggECEAGCwhgGc3RyaWN0Eo8BCgVidWlsZBgEIAEoCUJ7ukgbchkYgAEyFF5bXlxzXHB7Q2N9XVxQe0NjfSok8sEYB2NpLTQ3MTGSwhhOMSB0byAxMjggY2hhcmFjdGVycyB3aXRob3V0IGNvbnRyb2wgY2hhcmFjdGVycywgdGhlIGZpcnN0IG9mIHdoaWNoIGlzIG5vIHNwYWNlSACIAQFCCAoGX2J1aWxkIl4KHkJhdGNoQ3JlYXRlQXR0ZXN0YXRpb25zUmVxdWVzdBI8CgVpdGVtcxgBIAMoCzIZLmF0dGVzdGF0aW9uLnYxLkJhdGNoSXRlbUISukgIkgEFCAEQ6AegwhiAgMABIqkECglCYXRjaEl0ZW0SMgoIYXJ0aWZhY3QYASABKAsyGC5hdHRlc3RhdGlvbi52MS5BcnRpZmFjdEIGukgDyAEBEnkKCG1ldGFkYXRhGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEJOukgDyAEB8sEYNHsic2NoZW1hIjogInB1cmwiLCAicHVybCI6ICJwa2c6bnBtL2xlZnQtcGFkQDEuMy4wIn2KwhgGc2NoZW1hoMIYgIAEEkYKCnZhbGlkYXRpb24YAyABKA4yHi5hdHRlc3RhdGlvbi52MS5WYWxpZGF0aW9uTW9kZUISukgFggECEAGCwhgGc3RyaWN0EnUKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUJXukgVchMY/wEyDl5bIS1+XXsxLDI1NX0k8sEYFmJ1aWxkLTQ3MTEtcmVwb3J0Lmpzb26SwhghMSB0byAyNTUgdmlzaWJsZSBBU0NJSSBjaGFyYWN0ZXJzSACIAQESjwEKBWJ1aWxkGAUgASgJQnu6SBtyGRiAATIUXlteXHNccHtDY31dXFB7Q2N9KiTywRgHY2ktNDcxMZLCGE4xIHRvIDEyOCBjaGFyYWN0ZXJzIHdpdGhvdXQgY29udHJvbCBjaGFyYWN0ZXJzLCB0aGUgZmlyc3Qgb2Ygd2hpY2ggaXMgbm8gc3BhY2VIAYgBAUISChBfaWRlbXBvdGVuY3lfa2V5QggKBl9idWlsZCLCAQoKSXRlbVJlc3VsdBI0CgdvdXRjb21lGAEgASgOMhsuYXR0ZXN0YXRpb24udjEuSXRlbU91dGNvbWVCBrpIA8gBARIuCgpzdWJtaXNzaW9uGAIgASgLMhouYXR0ZXN0YXRpb24udjEuU3VibWlzc2lvbhIkCgVlcnJvchgDIAEoCzIVLmF0dGVzdGF0aW9uLnYxLkVycm9yEhgKC3JldHJ5X2FmdGVyGAQgASgFSACIAQFCDgoMX3JldHJ5X2FmdGVyIoEBCh9CYXRjaENyZWF0ZUF0dGVzdGF0aW9uc1Jlc3BvbnNlEisKB3Jlc3VsdHMYASADKAsyGi5hdHRlc3RhdGlvbi52MS5JdGVtUmVzdWx0Eg8KB2NyZWF0ZWQYAiABKAUSEAoIcmVwbGF5ZWQYAyABKAUSDgoGZmFpbGVkGAQgASgFIlAKFUdldEF0dGVzdGF0aW9uUmVxdWVzdBI3CgJpZBgBIAEoCUIrukgGcgQQARhA8sEYHnN1Yl8wMUtFOEc1SlEyTTlYNFQ3VjBCM042UjhTVyLOAQoYVXBkYXRlQXR0ZXN0YXRpb25SZXF1ZXN0EjcKAmlkGAEgASgJQiu6SAZyBBABGEDywRgec3ViXzAxS0U4RzVKUTJNOVg0VDdWMEIzTjZSOFNXEnkKCG1ldGFkYXRhGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEJOukgDyAEB8sEYNHsic2NoZW1hIjogInB1cmwiLCAicHVybCI6ICJwa2c6bnBtL2xlZnQtcGFkQDEuMy4wIn2KwhgGc2NoZW1hoMIYgIAEIlMKGERlbGV0ZUF0dGVzdGF0aW9uUmVxdWVzdBI3CgJpZBgBIAEoCUIrukgGcgQQARhA8sEYHnN1Yl8wMUtFOEc1SlEyTTlYNFQ3VjBCM042UjhTVyLKBAoXTGlzdEF0dGVzdGF0aW9uc1JlcXVlc3QSJAoFbGltaXQYASABKAVCELpIBxoFGMgBKAGCwhgCNTBIAIgBARIYCgZjdXJzb3IYAiABKAlCCLpIBXIDGIAEEhwKBnNjaGVtYRgDIAEoCUIMukgJ2AEBcgQQARhAEjoKBnN0YXR1cxgEIAEoDjIgLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb25TdGF0dXNCCLpIBYIBAhABEjMKD3N1Ym1pdHRlZF9hZnRlchgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQc3VibWl0dGVkX2JlZm9yZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASjAEKD2FydGlmYWN0X3NoYTI1NhgHIAEoCUJzukgb2AEBchYyEV5bMC05YS1mQS1GXXs2NH0kmAFA8sEYQDlmODZkMDgxODg0YzdkNjU5YTJmZWFhMGM1NWFkMDE1YTNiZjRmMWIyYjBiODIyY2QxNWQ2YzE1YjBmMDBhMDiSwhgNNjQgaGV4IGRpZ2l0cxKQAQoFYnVpbGQYCCABKAlCgAG6SCDYAQFyGxABGIABMhReW15cc1xwe0NjfV1cUHtDY30qJPLBGAdjaS00NzExksIYTjEgdG8gMTI4IGNoYXJhY3RlcnMgd2l0aG91dCBjb250cm9sIGNoYXJhY3RlcnMsIHRoZSBmaXJzdCBvZiB3aGljaCBpcyBubyBzcGFjZUIICgZfbGltaXQiWQoYTGlzdEF0dGVzdGF0aW9uc1Jlc3BvbnNlEigKBGRhdGEYASADKAsyGi5hdHRlc3RhdGlvbi52MS5TdWJtaXNzaW9uEhMKC25leHRfY3Vyc29yGAIgASgJIksKEEdldEJ1bmRsZVJlcXVlc3QSNwoCaWQYASABKAlCK7pIBnIEEAEYQPLBGB5zdWJfMDFLRThHNUpRMk05WDRUN1YwQjNONlI4U1citgEKFURvd25sb2FkQnVuZGxlUmVxdWVzdBI3CgJpZBgBIAEoCUIrukgGcgQQARhA8sEYHnN1Yl8wMUtFOEc1SlEyTTlYNFQ3VjBCM042UjhTVxJkCgZmb3JtYXQYAiABKAlCVLpIUXJPUgtidW5kbGUuanNvblIUYnVuZGxlLnNpZ3N0b3JlLmpzb25SEWJ1bmRsZS50bG9nLXByb29mUgpidW5kbGUub3RzUgtidW5kbGUuY29zZSrlAQoQU3VibWlzc2lvblN0YXR1cxIhCh1TVUJNSVNTSU9OX1NUQVRVU19VTlNQRUNJRklFRBAAEigKGFNVQk1JU1NJT05fU1RBVFVTX1FVRVVFRBABGgrSwRgGcXVldWVkEi4KG1NVQk1JU1NJT05fU1RBVFVTX1dJVE5FU1NFRBACGg3SwRgJd2l0bmVzc2VkEioKGVNVQk1JU1NJT05fU1RBVFVTX1BBUlRJQUwQAxoL0sEYB3BhcnRpYWwSKAoYU1VCTUlTU0lPTl9TVEFUVVNfRkFJTEVEEAQaCtLBGAZmYWlsZWQqqAEKDU1ldGFkYXRhU3RhdGUSHgoaTUVUQURBVEFfU1RBVEVfVU5TUEVDSUZJRUQQABIjChRNRVRBREFUQV9TVEFURV9WQUxJRBABGgnSwRgFdmFsaWQSJwoWTUVUQURBVEFfU1RBVEVfSU5WQUxJRBACGgvSwRgHaW52YWxpZBIpChdNRVRBREFUQV9TVEFURV9SRURBQ1RFRBADGgzSwRgIcmVkYWN0ZWQqgwEKDlZhbGlkYXRpb25Nb2RlEh8KG1ZBTElEQVRJT05fTU9ERV9VTlNQRUNJRklFRBAAEiYKFlZBTElEQVRJT05fTU9ERV9TVFJJQ1QQARoK0sEYBnN0cmljdBIoChdWQUxJREFUSU9OX01PREVfTEVOSUVOVBACGgvSwRgHbGVuaWVudCqgAQoLSXRlbU91dGNvbWUSHAoYSVRFTV9PVVRDT01FX1VOU1BFQ0lGSUVEEAASJQoUSVRFTV9PVVRDT01FX0NSRUFURUQQARoL0sEYB2NyZWF0ZWQSJwoVSVRFTV9PVVRDT01FX1JFUExBWUVEEAIaDNLBGAhyZXBsYXllZBIjChNJVEVNX09VVENPTUVfRkFJTEVEEAMaCtLBGAZmYWlsZWQy3A8KEkF0dGVzdGF0aW9uU2VydmljZRLNAQoRQ3JlYXRlQXR0ZXN0YXRpb24SKC5hdHRlc3RhdGlvbi52MS5DcmVhdGVBdHRlc3RhdGlvblJlcXVlc3QaGi5hdHRlc3RhdGlvbi52MS5TdWJtaXNzaW9uInLKwRhTChJhdHRlc3RhdGlvbnM6d3JpdGUQAhjJASABOhtzdWJtaXNzaW9uLmludmFsaWRfbWV0YWRhdGE6GXN1Ym1pc3Npb24udW5rbm93bl9zY2hlbWGC0+STAhU6ASoiEC92MS9hdHRlc3RhdGlvbnMSygEKF0JhdGNoQ3JlYXRlQXR0ZXN0YXRpb25zEi4uYXR0ZXN0YXRpb24udjEuQmF0Y2hDcmVhdGVBdHRlc3RhdGlvbnNSZXF1ZXN0Gi8uYXR0ZXN0YXRpb24udjEuQmF0Y2hDcmVhdGVBdHRlc3RhdGlvbnNSZXNwb25zZSJOysEYKQoSYXR0ZXN0YXRpb25zOndyaXRlEAJyEUNyZWF0ZUF0dGVzdGF0aW9ugtPkkwIbOgEqIhYvdjEvYXR0ZXN0YXRpb25zOmJhdGNoEqYBCg5HZXRBdHRlc3RhdGlvbhIlLmF0dGVzdGF0aW9uLnYxLkdldEF0dGVzdGF0aW9uUmVxdWVzdBoaLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb24iUZACAcrBGC0KEWF0dGVzdGF0aW9uczpyZWFkEAE6FHN1Ym1pc3Npb24ubm90X2ZvdW5kaAKC0+STAhcSFS92MS9hdHRlc3RhdGlvbnMve2lkfRKcAgoRVXBkYXRlQXR0ZXN0YXRpb24SKC5hdHRlc3RhdGlvbi52MS5VcGRhdGVBdHRlc3RhdGlvblJlcXVlc3QaGi5hdHRlc3RhdGlvbi52MS5TdWJtaXNzaW9uIsABysEYmwEKEmF0dGVzdGF0aW9uczp3cml0ZRABIAE6FHN1Ym1pc3Npb24ubm90X2ZvdW5kOhpzdWJtaXNzaW9uLm5vdF9jb3JyZWN0YWJsZToTc3VibWlzc2lvbi5yZWRhY3RlZDobc3VibWlzc2lvbi5pbnZhbGlkX21ldGFkYXRhOhlzdWJtaXNzaW9uLnVua25vd25fc2NoZW1hWApoAoLT5JMCGjoBKjIVL3YxL2F0dGVzdGF0aW9ucy97aWR9Eq4BChFEZWxldGVBdHRlc3RhdGlvbhIoLmF0dGVzdGF0aW9uLnYxLkRlbGV0ZUF0dGVzdGF0aW9uUmVxdWVzdBoaLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb24iU8rBGDIKEmF0dGVzdGF0aW9uczp3cml0ZRABIAE6FHN1Ym1pc3Npb24ubm90X2ZvdW5kWApoAoLT5JMCFyoVL3YxL2F0dGVzdGF0aW9ucy97aWR9Eq0BChBMaXN0QXR0ZXN0YXRpb25zEicuYXR0ZXN0YXRpb24udjEuTGlzdEF0dGVzdGF0aW9uc1JlcXVlc3QaKC5hdHRlc3RhdGlvbi52MS5MaXN0QXR0ZXN0YXRpb25zUmVzcG9uc2UiRpACAcrBGCcKEWF0dGVzdGF0aW9uczpyZWFkEAE6DmN1cnNvci5pbnZhbGlkaAKC0+STAhISEC92MS9hdHRlc3RhdGlvbnMSuAEKCUdldEJ1bmRsZRIgLmF0dGVzdGF0aW9uLnYxLkdldEJ1bmRsZVJlcXVlc3QaGy5hdHRlc3RhdGlvbi52MS5Qcm9vZkJ1bmRsZSJskAIBysEYQQoRYXR0ZXN0YXRpb25zOnJlYWQQATABOhRzdWJtaXNzaW9uLm5vdF9mb3VuZDoQYnVuZGxlLm5vdF9yZWFkeWgCgtPkkwIeEhwvdjEvYXR0ZXN0YXRpb25zL3tpZH0vYnVuZGxlEsQECg5Eb3dubG9hZEJ1bmRsZRIlLmF0dGVzdGF0aW9uLnYxLkRvd25sb2FkQnVuZGxlUmVxdWVzdBoULmdvb2dsZS5hcGkuSHR0cEJvZHki9AOQAgHKwRjzAQoRYXR0ZXN0YXRpb25zOnJlYWQQATABOhRzdWJtaXNzaW9uLm5vdF9mb3VuZDoQYnVuZGxlLm5vdF9yZWFkeUIQYXBwbGljYXRpb24vanNvbkIQYXBwbGljYXRpb24vanNvbkIZdGV4dC9wbGFpbjsgY2hhcnNldD11dGYtOEIhYXBwbGljYXRpb24vdm5kLm9wZW50aW1lc3RhbXBzLnYxQihhcHBsaWNhdGlvbi9jb3NlOyBjb3NlLXR5cGU9ImNvc2Utc2lnbjEiSAFSGmF0dGVzdGF0aW9uLnYxLlByb29mQnVuZGxlUgBSAFIAUgBoAoLT5JMC8gFaNRIzL3YxL2F0dGVzdGF0aW9ucy97aWR9L3tmb3JtYXQ9YnVuZGxlLnNpZ3N0b3JlLmpzb259WjISMC92MS9hdHRlc3RhdGlvbnMve2lkfS97Zm9ybWF0PWJ1bmRsZS50bG9nLXByb29mfVorEikvdjEvYXR0ZXN0YXRpb25zL3tpZH0ve2Zvcm1hdD1idW5kbGUub3RzfVosEiovdjEvYXR0ZXN0YXRpb25zL3tpZH0ve2Zvcm1hdD1idW5kbGUuY29zZX0SKi92MS9hdHRlc3RhdGlvbnMve2lkfS97Zm9ybWF0PWJ1bmRsZS5qc29ufWIGcHJvdG8z", [file_attestation_options_v1_options, file_attestation_v1_bundle, file_attestation_v1_environment, file_attestation_v1_errors, file_buf_validate_validate, file_google_api_annotations, file_google_api_httpbody, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("CiFhdHRlc3RhdGlvbi92MS9hdHRlc3RhdGlvbnMucHJvdG8SDmF0dGVzdGF0aW9uLnYxIvYBCghBcnRpZmFjdBKEAQoGc2hhMjU2GAEgASgJQnS6SBjIAQFyEzIRXlswLTlhLWZBLUZdezY0fSTywRhAOWY4NmQwODE4ODRjN2Q2NTlhMmZlYWEwYzU1YWQwMTVhM2JmNGYxYjJiMGI4MjJjZDE1ZDZjMTViMGYwMGEwOJLCGA02NCBoZXggZGlnaXRzoMIYQBJaCgRuYW1lGAIgASgJQke6SBJyEBABGIAEMgleXFB7Q2N9KiSSwhguMSB0byA1MTIgY2hhcmFjdGVycyB3aXRob3V0IGNvbnRyb2wgY2hhcmFjdGVyc0gAiAEBQgcKBV9uYW1lIvUBCgdTdWJqZWN0EloKBG5hbWUYASABKAlCR7pIEnIQEAEYgAQyCV5cUHtDY30qJJLCGC4xIHRvIDUxMiBjaGFyYWN0ZXJzIHdpdGhvdXQgY29udHJvbCBjaGFyYWN0ZXJzSACIAQEShAEKBnNoYTI1NhgCIAEoCUJ0ukgYyAEBchMyEV5bMC05YS1mQS1GXXs2NH0k8sEYQDlmODZkMDgxODg0YzdkNjU5YTJmZWFhMGM1NWFkMDE1YTNiZjRmMWIyYjBiODIyY2QxNWQ2YzE1YjBmMDBhMDiSwhgNNjQgaGV4IGRpZ2l0c6DCGEBCBwoFX25hbWUi6AEKCElkZW50aXR5Ej8KBmlzc3VlchgBIAEoCUIv8sEYK2h0dHBzOi8vdG9rZW4uYWN0aW9ucy5naXRodWJ1c2VyY29udGVudC5jb20SNgoHc3ViamVjdBgCIAEoCUIl8sEYIXJlcG86YWNtZS9hcHA6cmVmOnJlZnMvaGVhZHMvbWFpbhI0CgZjbGFpbXMYAyADKAsyJC5hdHRlc3RhdGlvbi52MS5JZGVudGl0eS5DbGFpbXNFbnRyeRotCgtDbGFpbXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlQKDU1ldGFkYXRhRXJyb3ISFwoEcGF0aBgBIAEoCUIJ8sEYBS9wdXJsEioKB21lc3NhZ2UYAiABKAlCGfLBGBVtdXN0IGJlIGEgcGFja2FnZSBVUkwikgIKB1dhcm5pbmcSLQoEY29kZRgBIAEoCUIf8sEYG3N1Ym1pc3Npb24uaW52YWxpZF9tZXRhZGF0YRJMCgdtZXNzYWdlGAIgASgJQjvywRg3dGhlIG1ldGFkYXRhIGZhaWxzIGl0cyBzY2hlbWEgcHVybDsgaXQgY2FuIGJlIGNvcnJlY3RlZBKJAQoHZGV0YWlscxgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCX7pIA8gBAfLBGFV7InNjaGVtYSI6ICJwdXJsIiwgImVycm9ycyI6IFt7InBhdGgiOiAiL3B1cmwiLCAibWVzc2FnZSI6ICJtdXN0IGJlIGEgcGFja2FnZSBVUkwifV19ItsMCgpTdWJtaXNzaW9uEmkKAmlkGAEgASgJQl26SCVyIzIhXnN1Yl9bMC03XVswLTlBLUhKS01OUC1UVi1aXXsyNX0k8sEYHnN1Yl8wMUtFOEc1SlEyTTlYNFQ3VjBCM042UjhTV5LCGA9zdWJfIGFuZCBhIFVMSUQSigEKC2xlYWZfc2hhMjU2GAIgASgJQnW6SBJyEDIOXlswLTlhLWZdezY0fSTywRhAMmMyNmI0NmI2OGZmYzY4ZmY5OWI0NTNjMWQzMDQxMzQxMzQyMmQ3MDY0ODNiZmEwZjk4YTVlODg2MjY2ZTdhZZLCGBg2NCBsb3dlci1jYXNlIGhleCBkaWdpdHMSOAoGc3RhdHVzGAMgASgOMiAuYXR0ZXN0YXRpb24udjEuU3VibWlzc2lvblN0YXR1c0IGukgDyAEBElQKDHN1Ym1pdHRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCIrpIA8gBAfLBGBgyMDI2LTAxLTAyVDAzOjA0OjA1LjY3OFoSMAoMd2l0bmVzc2VkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBJzCghtZXRhZGF0YRgGIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCSLpIA8gBAfLBGDR7InNjaGVtYSI6ICJwdXJsIiwgInB1cmwiOiAicGtnOm5wbS9sZWZ0LXBhZEAxLjMuMCJ9isIYBnNjaGVtYRIxCgh3YXJuaW5ncxgHIAMoCzIXLmF0dGVzdGF0aW9uLnYxLldhcm5pbmdCBvLBGAJbXRIrCgZidW5kbGUYCCABKAsyGy5hdHRlc3RhdGlvbi52MS5Qcm9vZkJ1bmRsZRIyCghhcnRpZmFjdBgJIAEoCzIYLmF0dGVzdGF0aW9uLnYxLkFydGlmYWN0Qga6SAPIAQESOAoLZW52aXJvbm1lbnQYCiABKA4yGy5hdHRlc3RhdGlvbi52MS5FbnZpcm9ubWVudEIGukgDyAEBEhsKCWxvZ19pbmRleBgLIAEoA0II8sEYBDg0MjASUgoIYmF0Y2hfaWQYDCABKAlCO7pIJXIjMiFeYnRjX1swLTddWzAtOUEtSEpLTU5QLVRWLVpdezI1fSSSwhgPYnRjXyBhbmQgYSBVTElESACIAQESPQoObWV0YWRhdGFfc3RhdGUYDSABKA4yHS5hdHRlc3RhdGlvbi52MS5NZXRhZGF0YVN0YXRlQga6SAPIAQESPgoPbWV0YWRhdGFfZXJyb3JzGA4gAygLMh0uYXR0ZXN0YXRpb24udjEuTWV0YWRhdGFFcnJvckIG8sEYAltdEpEBCg1tZXRhZGF0YV9zYWx0GA8gASgJQnW6SBJyEDIOXlswLTlhLWZdezY0fSTywRhAZmNkZTJiMmVkYmE1NmJmNDA4NjAxZmI3MjFmZTliNWMzMzhkMTBlZTQyOWVhMDRmYWU1NTExYjY4ZmJmOGZiOZLCGBg2NCBsb3dlci1jYXNlIGhleCBkaWdpdHNIAYgBARI+ChFhdHRlc3RlZF9tZXRhZGF0YRgQIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCCorCGAZzY2hlbWESLwoLcmVkYWN0ZWRfYXQYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh8KBWJ1aWxkGBIgASgJQgvywRgHY2ktNDcxMUgCiAEBEj8KCXN0YXRlbWVudBgTIAEoDjIdLmF0dGVzdGF0aW9uLnYxLlN0YXRlbWVudEZvcm1CCLpIBYIBAhgCSAOIAQESGgoNc3ViamVjdF9jb3VudBgUIAEoBUgEiAEBEi8KCHN1YmplY3RzGBUgAygLMhcuYXR0ZXN0YXRpb24udjEuU3ViamVjdEIEsMIYARIqCghpZGVudGl0eRgWIAEoCzIYLmF0dGVzdGF0aW9uLnYxLklkZW50aXR5EjcKE3N0YXRlbWVudF9lcmFzZWRfYXQYFyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgsKCV9iYXRjaF9pZEIQCg5fbWV0YWRhdGFfc2FsdEIICgZfYnVpbGRCDAoKX3N0YXRlbWVudEIQCg5fc3ViamVjdF9jb3VudCKwBAoYQ3JlYXRlQXR0ZXN0YXRpb25SZXF1ZXN0EjIKCGFydGlmYWN0GAEgASgLMhguYXR0ZXN0YXRpb24udjEuQXJ0aWZhY3RCBrpIA8gBARJ5CghtZXRhZGF0YRgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCTrpIA8gBAfLBGDR7InNjaGVtYSI6ICJwdXJsIiwgInB1cmwiOiAicGtnOm5wbS9sZWZ0LXBhZEAxLjMuMCJ9isIYBnNjaGVtYaDCGICABBJGCgp2YWxpZGF0aW9uGAMgASgOMh4uYXR0ZXN0YXRpb24udjEuVmFsaWRhdGlvbk1vZGVCErpIBYIBAhABgsIYBnN0cmljdBKPAQoFYnVpbGQYBCABKAlCe7pIG3IZGIABMhReW15cc1xwe0NjfV1cUHtDY30qJPLBGAdjaS00NzExksIYTjEgdG8gMTI4IGNoYXJhY3RlcnMgd2l0aG91dCBjb250cm9sIGNoYXJhY3RlcnMsIHRoZSBmaXJzdCBvZiB3aGljaCBpcyBubyBzcGFjZUgAiAEBEkUKCXN0YXRlbWVudBgFIAEoDjIdLmF0dGVzdGF0aW9uLnYxLlN0YXRlbWVudEZvcm1CE7pIBYIBAhABgsIYB3ByaXZhdGUSOgoIc3ViamVjdHMYBiADKAsyFy5hdHRlc3RhdGlvbi52MS5TdWJqZWN0Qg+6SAaSAQMQ/wegwhiAgBBCCAoGX2J1aWxkIl4KHkJhdGNoQ3JlYXRlQXR0ZXN0YXRpb25zUmVxdWVzdBI8CgVpdGVtcxgBIAMoCzIZLmF0dGVzdGF0aW9uLnYxLkJhdGNoSXRlbUISukgIkgEFCAEQ6AegwhiAgMABIqwFCglCYXRjaEl0ZW0SMgoIYXJ0aWZhY3QYASABKAsyGC5hdHRlc3RhdGlvbi52MS5BcnRpZmFjdEIGukgDyAEBEnkKCG1ldGFkYXRhGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEJOukgDyAEB8sEYNHsic2NoZW1hIjogInB1cmwiLCAicHVybCI6ICJwa2c6bnBtL2xlZnQtcGFkQDEuMy4wIn2KwhgGc2NoZW1hoMIYgIAEEkYKCnZhbGlkYXRpb24YAyABKA4yHi5hdHRlc3RhdGlvbi52MS5WYWxpZGF0aW9uTW9kZUISukgFggECEAGCwhgGc3RyaWN0EnUKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUJXukgVchMY/wEyDl5bIS1+XXsxLDI1NX0k8sEYFmJ1aWxkLTQ3MTEtcmVwb3J0Lmpzb26SwhghMSB0byAyNTUgdmlzaWJsZSBBU0NJSSBjaGFyYWN0ZXJzSACIAQESjwEKBWJ1aWxkGAUgASgJQnu6SBtyGRiAATIUXlteXHNccHtDY31dXFB7Q2N9KiTywRgHY2ktNDcxMZLCGE4xIHRvIDEyOCBjaGFyYWN0ZXJzIHdpdGhvdXQgY29udHJvbCBjaGFyYWN0ZXJzLCB0aGUgZmlyc3Qgb2Ygd2hpY2ggaXMgbm8gc3BhY2VIAYgBARJFCglzdGF0ZW1lbnQYBiABKA4yHS5hdHRlc3RhdGlvbi52MS5TdGF0ZW1lbnRGb3JtQhO6SAWCAQIQAYLCGAdwcml2YXRlEjoKCHN1YmplY3RzGAcgAygLMhcuYXR0ZXN0YXRpb24udjEuU3ViamVjdEIPukgGkgEDEP8HoMIYgIAQQhIKEF9pZGVtcG90ZW5jeV9rZXlCCAoGX2J1aWxkIsIBCgpJdGVtUmVzdWx0EjQKB291dGNvbWUYASABKA4yGy5hdHRlc3RhdGlvbi52MS5JdGVtT3V0Y29tZUIGukgDyAEBEi4KCnN1Ym1pc3Npb24YAiABKAsyGi5hdHRlc3RhdGlvbi52MS5TdWJtaXNzaW9uEiQKBWVycm9yGAMgASgLMhUuYXR0ZXN0YXRpb24udjEuRXJyb3ISGAoLcmV0cnlfYWZ0ZXIYBCABKAVIAIgBAUIOCgxfcmV0cnlfYWZ0ZXIigQEKH0JhdGNoQ3JlYXRlQXR0ZXN0YXRpb25zUmVzcG9uc2USKwoHcmVzdWx0cxgBIAMoCzIaLmF0dGVzdGF0aW9uLnYxLkl0ZW1SZXN1bHQSDwoHY3JlYXRlZBgCIAEoBRIQCghyZXBsYXllZBgDIAEoBRIOCgZmYWlsZWQYBCABKAUiUAoVR2V0QXR0ZXN0YXRpb25SZXF1ZXN0EjcKAmlkGAEgASgJQiu6SAZyBBABGEDywRgec3ViXzAxS0U4RzVKUTJNOVg0VDdWMEIzTjZSOFNXIs4BChhVcGRhdGVBdHRlc3RhdGlvblJlcXVlc3QSNwoCaWQYASABKAlCK7pIBnIEEAEYQPLBGB5zdWJfMDFLRThHNUpRMk05WDRUN1YwQjNONlI4U1cSeQoIbWV0YWRhdGEYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Qk66SAPIAQHywRg0eyJzY2hlbWEiOiAicHVybCIsICJwdXJsIjogInBrZzpucG0vbGVmdC1wYWRAMS4zLjAifYrCGAZzY2hlbWGgwhiAgAQiUwoYRGVsZXRlQXR0ZXN0YXRpb25SZXF1ZXN0EjcKAmlkGAEgASgJQiu6SAZyBBABGEDywRgec3ViXzAxS0U4RzVKUTJNOVg0VDdWMEIzTjZSOFNXIsoEChdMaXN0QXR0ZXN0YXRpb25zUmVxdWVzdBIkCgVsaW1pdBgBIAEoBUIQukgHGgUYyAEoAYLCGAI1MEgAiAEBEhgKBmN1cnNvchgCIAEoCUIIukgFcgMYgAQSHAoGc2NoZW1hGAMgASgJQgy6SAnYAQFyBBABGEASOgoGc3RhdHVzGAQgASgOMiAuYXR0ZXN0YXRpb24udjEuU3VibWlzc2lvblN0YXR1c0IIukgFggECEAESMwoPc3VibWl0dGVkX2FmdGVyGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI0ChBzdWJtaXR0ZWRfYmVmb3JlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBKMAQoPYXJ0aWZhY3Rfc2hhMjU2GAcgASgJQnO6SBvYAQFyFjIRXlswLTlhLWZBLUZdezY0fSSYAUDywRhAOWY4NmQwODE4ODRjN2Q2NTlhMmZlYWEwYzU1YWQwMTVhM2JmNGYxYjJiMGI4MjJjZDE1ZDZjMTViMGYwMGEwOJLCGA02NCBoZXggZGlnaXRzEpABCgVidWlsZBgIIAEoCUKAAbpIINgBAXIbEAEYgAEyFF5bXlxzXHB7Q2N9XVxQe0NjfSok8sEYB2NpLTQ3MTGSwhhOMSB0byAxMjggY2hhcmFjdGVycyB3aXRob3V0IGNvbnRyb2wgY2hhcmFjdGVycywgdGhlIGZpcnN0IG9mIHdoaWNoIGlzIG5vIHNwYWNlQggKBl9saW1pdCJZChhMaXN0QXR0ZXN0YXRpb25zUmVzcG9uc2USKAoEZGF0YRgBIAMoCzIaLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb24SEwoLbmV4dF9jdXJzb3IYAiABKAkiSwoQR2V0QnVuZGxlUmVxdWVzdBI3CgJpZBgBIAEoCUIrukgGcgQQARhA8sEYHnN1Yl8wMUtFOEc1SlEyTTlYNFQ3VjBCM042UjhTVyK2AQoVRG93bmxvYWRCdW5kbGVSZXF1ZXN0EjcKAmlkGAEgASgJQiu6SAZyBBABGEDywRgec3ViXzAxS0U4RzVKUTJNOVg0VDdWMEIzTjZSOFNXEmQKBmZvcm1hdBgCIAEoCUJUukhRck9SC2J1bmRsZS5qc29uUhRidW5kbGUuc2lnc3RvcmUuanNvblIRYnVuZGxlLnRsb2ctcHJvb2ZSCmJ1bmRsZS5vdHNSC2J1bmRsZS5jb3NlKuUBChBTdWJtaXNzaW9uU3RhdHVzEiEKHVNVQk1JU1NJT05fU1RBVFVTX1VOU1BFQ0lGSUVEEAASKAoYU1VCTUlTU0lPTl9TVEFUVVNfUVVFVUVEEAEaCtLBGAZxdWV1ZWQSLgobU1VCTUlTU0lPTl9TVEFUVVNfV0lUTkVTU0VEEAIaDdLBGAl3aXRuZXNzZWQSKgoZU1VCTUlTU0lPTl9TVEFUVVNfUEFSVElBTBADGgvSwRgHcGFydGlhbBIoChhTVUJNSVNTSU9OX1NUQVRVU19GQUlMRUQQBBoK0sEYBmZhaWxlZCqoAQoNTWV0YWRhdGFTdGF0ZRIeChpNRVRBREFUQV9TVEFURV9VTlNQRUNJRklFRBAAEiMKFE1FVEFEQVRBX1NUQVRFX1ZBTElEEAEaCdLBGAV2YWxpZBInChZNRVRBREFUQV9TVEFURV9JTlZBTElEEAIaC9LBGAdpbnZhbGlkEikKF01FVEFEQVRBX1NUQVRFX1JFREFDVEVEEAMaDNLBGAhyZWRhY3RlZCqDAQoOVmFsaWRhdGlvbk1vZGUSHwobVkFMSURBVElPTl9NT0RFX1VOU1BFQ0lGSUVEEAASJgoWVkFMSURBVElPTl9NT0RFX1NUUklDVBABGgrSwRgGc3RyaWN0EigKF1ZBTElEQVRJT05fTU9ERV9MRU5JRU5UEAIaC9LBGAdsZW5pZW50Kn8KDVN0YXRlbWVudEZvcm0SHgoaU1RBVEVNRU5UX0ZPUk1fVU5TUEVDSUZJRUQQABInChZTVEFURU1FTlRfRk9STV9QUklWQVRFEAEaC9LBGAdwcml2YXRlEiUKFVNUQVRFTUVOVF9GT1JNX1BVQkxJQxACGgrSwRgGcHVibGljKqABCgtJdGVtT3V0Y29tZRIcChhJVEVNX09VVENPTUVfVU5TUEVDSUZJRUQQABIlChRJVEVNX09VVENPTUVfQ1JFQVRFRBABGgvSwRgHY3JlYXRlZBInChVJVEVNX09VVENPTUVfUkVQTEFZRUQQAhoM0sEYCHJlcGxheWVkEiMKE0lURU1fT1VUQ09NRV9GQUlMRUQQAxoK0sEYBmZhaWxlZDKeEAoSQXR0ZXN0YXRpb25TZXJ2aWNlEusBChFDcmVhdGVBdHRlc3RhdGlvbhIoLmF0dGVzdGF0aW9uLnYxLkNyZWF0ZUF0dGVzdGF0aW9uUmVxdWVzdBoaLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb24ijwHKwRhwChJhdHRlc3RhdGlvbnM6d3JpdGUQAhjJASABOhtzdWJtaXNzaW9uLmludmFsaWRfbWV0YWRhdGE6GXN1Ym1pc3Npb24udW5rbm93bl9zY2hlbWE6G3N0YXRlbWVudC5ub19wcmVkaWNhdGVfdHlwZYLT5JMCFToBKiIQL3YxL2F0dGVzdGF0aW9ucxLKAQoXQmF0Y2hDcmVhdGVBdHRlc3RhdGlvbnMSLi5hdHRlc3RhdGlvbi52MS5CYXRjaENyZWF0ZUF0dGVzdGF0aW9uc1JlcXVlc3QaLy5hdHRlc3RhdGlvbi52MS5CYXRjaENyZWF0ZUF0dGVzdGF0aW9uc1Jlc3BvbnNlIk7KwRgpChJhdHRlc3RhdGlvbnM6d3JpdGUQAnIRQ3JlYXRlQXR0ZXN0YXRpb26C0+STAhs6ASoiFi92MS9hdHRlc3RhdGlvbnM6YmF0Y2gSpgEKDkdldEF0dGVzdGF0aW9uEiUuYXR0ZXN0YXRpb24udjEuR2V0QXR0ZXN0YXRpb25SZXF1ZXN0GhouYXR0ZXN0YXRpb24udjEuU3VibWlzc2lvbiJRkAIBysEYLQoRYXR0ZXN0YXRpb25zOnJlYWQQAToUc3VibWlzc2lvbi5ub3RfZm91bmRoAoLT5JMCFxIVL3YxL2F0dGVzdGF0aW9ucy97aWR9Eq4CChFVcGRhdGVBdHRlc3RhdGlvbhIoLmF0dGVzdGF0aW9uLnYxLlVwZGF0ZUF0dGVzdGF0aW9uUmVxdWVzdBoaLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb24i0gHKwRitAQoSYXR0ZXN0YXRpb25zOndyaXRlEAEgAToUc3VibWlzc2lvbi5ub3RfZm91bmQ6GnN1Ym1pc3Npb24ubm90X2NvcnJlY3RhYmxlOhNzdWJtaXNzaW9uLnJlZGFjdGVkOhBzdGF0ZW1lbnQucHVibGljOhtzdWJtaXNzaW9uLmludmFsaWRfbWV0YWRhdGE6GXN1Ym1pc3Npb24udW5rbm93bl9zY2hlbWFYCmgCgtPkkwIaOgEqMhUvdjEvYXR0ZXN0YXRpb25zL3tpZH0SrgEKEURlbGV0ZUF0dGVzdGF0aW9uEiguYXR0ZXN0YXRpb24udjEuRGVsZXRlQXR0ZXN0YXRpb25SZXF1ZXN0GhouYXR0ZXN0YXRpb24udjEuU3VibWlzc2lvbiJTysEYMgoSYXR0ZXN0YXRpb25zOndyaXRlEAEgAToUc3VibWlzc2lvbi5ub3RfZm91bmRYCmgCgtPkkwIXKhUvdjEvYXR0ZXN0YXRpb25zL3tpZH0SrQEKEExpc3RBdHRlc3RhdGlvbnMSJy5hdHRlc3RhdGlvbi52MS5MaXN0QXR0ZXN0YXRpb25zUmVxdWVzdBooLmF0dGVzdGF0aW9uLnYxLkxpc3RBdHRlc3RhdGlvbnNSZXNwb25zZSJGkAIBysEYJwoRYXR0ZXN0YXRpb25zOnJlYWQQAToOY3Vyc29yLmludmFsaWRoAoLT5JMCEhIQL3YxL2F0dGVzdGF0aW9ucxK4AQoJR2V0QnVuZGxlEiAuYXR0ZXN0YXRpb24udjEuR2V0QnVuZGxlUmVxdWVzdBobLmF0dGVzdGF0aW9uLnYxLlByb29mQnVuZGxlImyQAgHKwRhBChFhdHRlc3RhdGlvbnM6cmVhZBABMAE6FHN1Ym1pc3Npb24ubm90X2ZvdW5kOhBidW5kbGUubm90X3JlYWR5aAKC0+STAh4SHC92MS9hdHRlc3RhdGlvbnMve2lkfS9idW5kbGUS1gQKDkRvd25sb2FkQnVuZGxlEiUuYXR0ZXN0YXRpb24udjEuRG93bmxvYWRCdW5kbGVSZXF1ZXN0GhQuZ29vZ2xlLmFwaS5IdHRwQm9keSKGBJACAcrBGIUCChFhdHRlc3RhdGlvbnM6cmVhZBABMAE6FHN1Ym1pc3Npb24ubm90X2ZvdW5kOhBidW5kbGUubm90X3JlYWR5OhBzdGF0ZW1lbnQuZXJhc2VkQhBhcHBsaWNhdGlvbi9qc29uQhBhcHBsaWNhdGlvbi9qc29uQhl0ZXh0L3BsYWluOyBjaGFyc2V0PXV0Zi04QiFhcHBsaWNhdGlvbi92bmQub3BlbnRpbWVzdGFtcHMudjFCKGFwcGxpY2F0aW9uL2Nvc2U7IGNvc2UtdHlwZT0iY29zZS1zaWduMSJIAVIaYXR0ZXN0YXRpb24udjEuUHJvb2ZCdW5kbGVSAFIAUgBSAGgCgtPkkwLyAVo1EjMvdjEvYXR0ZXN0YXRpb25zL3tpZH0ve2Zvcm1hdD1idW5kbGUuc2lnc3RvcmUuanNvbn1aMhIwL3YxL2F0dGVzdGF0aW9ucy97aWR9L3tmb3JtYXQ9YnVuZGxlLnRsb2ctcHJvb2Z9WisSKS92MS9hdHRlc3RhdGlvbnMve2lkfS97Zm9ybWF0PWJ1bmRsZS5vdHN9WiwSKi92MS9hdHRlc3RhdGlvbnMve2lkfS97Zm9ybWF0PWJ1bmRsZS5jb3NlfRIqL3YxL2F0dGVzdGF0aW9ucy97aWR9L3tmb3JtYXQ9YnVuZGxlLmpzb259YgZwcm90bzM", [file_attestation_options_v1_options, file_attestation_v1_bundle, file_attestation_v1_environment, file_attestation_v1_errors, file_buf_validate_validate, file_google_api_annotations, file_google_api_httpbody, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * The attested artifact.
@@ -37,6 +37,14 @@ export type Artifact = Message<"attestation.v1.Artifact"> & {
    * @generated from field: string sha256 = 1;
    */
   sha256: string;
+
+  /**
+   * The submitter's name for it, such as a file's path. In the signed statement, and so in the bundle, of both forms; no
+   * part of the answer once redacted.
+   *
+   * @generated from field: optional string name = 2;
+   */
+  name?: string | undefined;
 };
 
 /**
@@ -45,6 +53,69 @@ export type Artifact = Message<"attestation.v1.Artifact"> & {
  */
 export const ArtifactSchema: GenMessage<Artifact> = /*@__PURE__*/
   messageDesc(file_attestation_v1_attestations, 0);
+
+/**
+ * A further artifact of a public statement.
+ *
+ * @generated from message attestation.v1.Subject
+ */
+export type Subject = Message<"attestation.v1.Subject"> & {
+  /**
+   * The submitter's name for it. No two subjects have the same, the artifact included.
+   *
+   * @generated from field: optional string name = 1;
+   */
+  name?: string | undefined;
+
+  /**
+   * Its SHA-256: 64 hex digits, stored and returned in lower case.
+   *
+   * @generated from field: string sha256 = 2;
+   */
+  sha256: string;
+};
+
+/**
+ * Describes the message attestation.v1.Subject.
+ * Use `create(SubjectSchema)` to create a new message.
+ */
+export const SubjectSchema: GenMessage<Subject> = /*@__PURE__*/
+  messageDesc(file_attestation_v1_attestations, 1);
+
+/**
+ * Who submitted, by a token of an identity provider.
+ *
+ * @generated from message attestation.v1.Identity
+ */
+export type Identity = Message<"attestation.v1.Identity"> & {
+  /**
+   * The token's issuer (`iss`).
+   *
+   * @generated from field: string issuer = 1;
+   */
+  issuer: string;
+
+  /**
+   * Its subject (`sub`).
+   *
+   * @generated from field: string subject = 2;
+   */
+  subject: string;
+
+  /**
+   * The claims that the project's trust rule records, by their names.
+   *
+   * @generated from field: map<string, string> claims = 3;
+   */
+  claims: { [key: string]: string };
+};
+
+/**
+ * Describes the message attestation.v1.Identity.
+ * Use `create(IdentitySchema)` to create a new message.
+ */
+export const IdentitySchema: GenMessage<Identity> = /*@__PURE__*/
+  messageDesc(file_attestation_v1_attestations, 2);
 
 /**
  * A failing place in metadata.
@@ -72,7 +143,7 @@ export type MetadataError = Message<"attestation.v1.MetadataError"> & {
  * Use `create(MetadataErrorSchema)` to create a new message.
  */
 export const MetadataErrorSchema: GenMessage<MetadataError> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 1);
+  messageDesc(file_attestation_v1_attestations, 3);
 
 /**
  * Something the caller should know about an accepted request: with `metadata_state` invalid that the metadata fails its
@@ -108,7 +179,7 @@ export type Warning = Message<"attestation.v1.Warning"> & {
  * Use `create(WarningSchema)` to create a new message.
  */
 export const WarningSchema: GenMessage<Warning> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 2);
+  messageDesc(file_attestation_v1_attestations, 4);
 
 /**
  * One attested artifact: a leaf of the log.
@@ -241,6 +312,42 @@ export type Submission = Message<"attestation.v1.Submission"> & {
    * @generated from field: optional string build = 18;
    */
   build?: string | undefined;
+
+  /**
+   * `public` if the signed statement is; left out if it is private.
+   *
+   * @generated from field: optional attestation.v1.StatementForm statement = 19;
+   */
+  statement?: StatementForm | undefined;
+
+  /**
+   * How many subjects a public statement has beside the artifact; gone once redacted.
+   *
+   * @generated from field: optional int32 subject_count = 20;
+   */
+  subjectCount?: number | undefined;
+
+  /**
+   * These subjects, on creating and reading one submission; left out if there are none.
+   *
+   * @generated from field: repeated attestation.v1.Subject subjects = 21;
+   */
+  subjects: Subject[];
+
+  /**
+   * Who submitted, if the API key was exchanged for a token of an identity provider: as the statement says it. Gone once
+   * redacted.
+   *
+   * @generated from field: attestation.v1.Identity identity = 22;
+   */
+  identity?: Identity | undefined;
+
+  /**
+   * When an operator erased the statement from the service.
+   *
+   * @generated from field: google.protobuf.Timestamp statement_erased_at = 23;
+   */
+  statementErasedAt?: Timestamp | undefined;
 };
 
 /**
@@ -248,7 +355,7 @@ export type Submission = Message<"attestation.v1.Submission"> & {
  * Use `create(SubmissionSchema)` to create a new message.
  */
 export const SubmissionSchema: GenMessage<Submission> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 3);
+  messageDesc(file_attestation_v1_attestations, 5);
 
 /**
  * The artifact's digest and the metadata to index it by.
@@ -291,6 +398,23 @@ export type CreateAttestationRequest = Message<"attestation.v1.CreateAttestation
    * @generated from field: optional string build = 4;
    */
   build?: string | undefined;
+
+  /**
+   * The form of the signed statement: `private` (the default), or `public`, which shows the metadata to all who get the
+   * bundle, for good. Public is for schemas that have a predicate type (`intoto.test_result.v0.1`, `slsa.provenance.v1`,
+   * `evaluation.v1`, and those of the operator's that say so), and with strict validation.
+   *
+   * @generated from field: attestation.v1.StatementForm statement = 5;
+   */
+  statement: StatementForm;
+
+  /**
+   * Further artifacts of a public statement, each found by look-up of its digest as the artifact is: the files of a build,
+   * say. At most 1,023, and the statement is at most 128 KiB.
+   *
+   * @generated from field: repeated attestation.v1.Subject subjects = 6;
+   */
+  subjects: Subject[];
 };
 
 /**
@@ -298,7 +422,7 @@ export type CreateAttestationRequest = Message<"attestation.v1.CreateAttestation
  * Use `create(CreateAttestationRequestSchema)` to create a new message.
  */
 export const CreateAttestationRequestSchema: GenMessage<CreateAttestationRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 4);
+  messageDesc(file_attestation_v1_attestations, 6);
 
 /**
  * Many submissions.
@@ -320,7 +444,7 @@ export type BatchCreateAttestationsRequest = Message<"attestation.v1.BatchCreate
  * Use `create(BatchCreateAttestationsRequestSchema)` to create a new message.
  */
 export const BatchCreateAttestationsRequestSchema: GenMessage<BatchCreateAttestationsRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 5);
+  messageDesc(file_attestation_v1_attestations, 7);
 
 /**
  * A submission of a batch: the members of CreateAttestationRequest, and an idempotency key.
@@ -363,6 +487,20 @@ export type BatchItem = Message<"attestation.v1.BatchItem"> & {
    * @generated from field: optional string build = 5;
    */
   build?: string | undefined;
+
+  /**
+   * As for creating one submission: the form of the signed statement.
+   *
+   * @generated from field: attestation.v1.StatementForm statement = 6;
+   */
+  statement: StatementForm;
+
+  /**
+   * As for creating one submission: further artifacts of a public statement.
+   *
+   * @generated from field: repeated attestation.v1.Subject subjects = 7;
+   */
+  subjects: Subject[];
 };
 
 /**
@@ -370,7 +508,7 @@ export type BatchItem = Message<"attestation.v1.BatchItem"> & {
  * Use `create(BatchItemSchema)` to create a new message.
  */
 export const BatchItemSchema: GenMessage<BatchItem> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 6);
+  messageDesc(file_attestation_v1_attestations, 8);
 
 /**
  * The result of an item of a batch.
@@ -412,7 +550,7 @@ export type ItemResult = Message<"attestation.v1.ItemResult"> & {
  * Use `create(ItemResultSchema)` to create a new message.
  */
 export const ItemResultSchema: GenMessage<ItemResult> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 7);
+  messageDesc(file_attestation_v1_attestations, 9);
 
 /**
  * The results of a batch.
@@ -454,7 +592,7 @@ export type BatchCreateAttestationsResponse = Message<"attestation.v1.BatchCreat
  * Use `create(BatchCreateAttestationsResponseSchema)` to create a new message.
  */
 export const BatchCreateAttestationsResponseSchema: GenMessage<BatchCreateAttestationsResponse> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 8);
+  messageDesc(file_attestation_v1_attestations, 10);
 
 /**
  * Names a submission.
@@ -475,7 +613,7 @@ export type GetAttestationRequest = Message<"attestation.v1.GetAttestationReques
  * Use `create(GetAttestationRequestSchema)` to create a new message.
  */
 export const GetAttestationRequestSchema: GenMessage<GetAttestationRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 9);
+  messageDesc(file_attestation_v1_attestations, 11);
 
 /**
  * Names a submission and the metadata to index it by from now on.
@@ -504,7 +642,7 @@ export type UpdateAttestationRequest = Message<"attestation.v1.UpdateAttestation
  * Use `create(UpdateAttestationRequestSchema)` to create a new message.
  */
 export const UpdateAttestationRequestSchema: GenMessage<UpdateAttestationRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 10);
+  messageDesc(file_attestation_v1_attestations, 12);
 
 /**
  * Names a submission whose metadata is to be erased.
@@ -525,7 +663,7 @@ export type DeleteAttestationRequest = Message<"attestation.v1.DeleteAttestation
  * Use `create(DeleteAttestationRequestSchema)` to create a new message.
  */
 export const DeleteAttestationRequestSchema: GenMessage<DeleteAttestationRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 11);
+  messageDesc(file_attestation_v1_attestations, 13);
 
 /**
  * Which submissions to list.
@@ -578,7 +716,8 @@ export type ListAttestationsRequest = Message<"attestation.v1.ListAttestationsRe
   submittedBefore?: Timestamp | undefined;
 
   /**
-   * Only those of the artifact with this SHA-256: 64 hex digits of either case. A page looks at up to 10,000
+   * Only those of the artifact with this SHA-256, also as a further subject of a public statement: 64 hex digits of either
+   * case. A page looks at up to 10,000
    * submissions that may be of the artifact. Where these do not fill it, it has fewer items, possibly none, and a
    * `next_cursor`: only a page without `next_cursor` says that there are no more.
    *
@@ -599,7 +738,7 @@ export type ListAttestationsRequest = Message<"attestation.v1.ListAttestationsRe
  * Use `create(ListAttestationsRequestSchema)` to create a new message.
  */
 export const ListAttestationsRequestSchema: GenMessage<ListAttestationsRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 12);
+  messageDesc(file_attestation_v1_attestations, 14);
 
 /**
  * A page of submissions.
@@ -627,7 +766,7 @@ export type ListAttestationsResponse = Message<"attestation.v1.ListAttestationsR
  * Use `create(ListAttestationsResponseSchema)` to create a new message.
  */
 export const ListAttestationsResponseSchema: GenMessage<ListAttestationsResponse> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 13);
+  messageDesc(file_attestation_v1_attestations, 15);
 
 /**
  * Names a submission whose bundle is wanted.
@@ -648,7 +787,7 @@ export type GetBundleRequest = Message<"attestation.v1.GetBundleRequest"> & {
  * Use `create(GetBundleRequestSchema)` to create a new message.
  */
 export const GetBundleRequestSchema: GenMessage<GetBundleRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 14);
+  messageDesc(file_attestation_v1_attestations, 16);
 
 /**
  * Names a submission and the format of its bundle.
@@ -676,7 +815,7 @@ export type DownloadBundleRequest = Message<"attestation.v1.DownloadBundleReques
  * Use `create(DownloadBundleRequestSchema)` to create a new message.
  */
 export const DownloadBundleRequestSchema: GenMessage<DownloadBundleRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 15);
+  messageDesc(file_attestation_v1_attestations, 17);
 
 /**
  * The status of a submission; it follows from the batch that has its leaf.
@@ -802,6 +941,40 @@ export const ValidationModeSchema: GenEnum<ValidationMode> = /*@__PURE__*/
   enumDesc(file_attestation_v1_attestations, 2);
 
 /**
+ * The form of the signed statement.
+ *
+ * @generated from enum attestation.v1.StatementForm
+ */
+export enum StatementForm {
+  /**
+   * The same as private.
+   *
+   * @generated from enum value: STATEMENT_FORM_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A commitment to the metadata.
+   *
+   * @generated from enum value: STATEMENT_FORM_PRIVATE = 1;
+   */
+  PRIVATE = 1,
+
+  /**
+   * An in-toto statement whose predicate is the metadata.
+   *
+   * @generated from enum value: STATEMENT_FORM_PUBLIC = 2;
+   */
+  PUBLIC = 2,
+}
+
+/**
+ * Describes the enum attestation.v1.StatementForm.
+ */
+export const StatementFormSchema: GenEnum<StatementForm> = /*@__PURE__*/
+  enumDesc(file_attestation_v1_attestations, 3);
+
+/**
  * What became of an item of a batch.
  *
  * @generated from enum attestation.v1.ItemOutcome
@@ -840,7 +1013,7 @@ export enum ItemOutcome {
  * Describes the enum attestation.v1.ItemOutcome.
  */
 export const ItemOutcomeSchema: GenEnum<ItemOutcome> = /*@__PURE__*/
-  enumDesc(file_attestation_v1_attestations, 3);
+  enumDesc(file_attestation_v1_attestations, 4);
 
 /**
  * Submissions: what was attested, when, and the proof of it.
@@ -853,6 +1026,12 @@ export const AttestationService: GenService<{
    *
    * The answer is as durable as the database's synchronous commit, and the leaf's place in the log is final. Metadata
    * that fails its schema is refused, or, with `validation: lenient`, recorded with a warning.
+   *
+   * The signed statement is private by default: it has a commitment to the metadata, never the metadata. With
+   * `"statement": "public"` it is an in-toto statement whose predicate is the metadata and whose subjects are the artifact
+   * and all `subjects`, so that everyone who gets the proof bundle reads them and policies can decide on them. That cannot be
+   * taken back: DELETE erases what the API shows, lists and finds, but the bundle goes on showing the statement, also copies
+   * of it, until an operator erases the statement from the service. The log itself shows a hash of the statement only.
    *
    * @generated from rpc attestation.v1.AttestationService.CreateAttestation
    */
@@ -906,7 +1085,8 @@ export const AttestationService: GenService<{
    *
    * Only while `metadata_state` is `invalid`. The new metadata may name another schema, and must pass it. The leaf,
    * the bundle and the statement stay as they are: `attested_metadata` is then what the statement's commitment is over,
-   * and `metadata_salt` still opens it. The audit log records who corrected it and when.
+   * and `metadata_salt` still opens it. The audit log records who corrected it and when. A submission with a public
+   * statement is `statement.public`: its metadata is valid, and signed as it is.
    *
    * @generated from rpc attestation.v1.AttestationService.UpdateAttestation
    */
@@ -919,8 +1099,10 @@ export const AttestationService: GenService<{
    * Erases the metadata of a submission irrevocably; returns the submission.
    *
    * Every stored copy goes: the metadata, what was attested before a correction, validation errors, which quote it, the
-   * salt that opens the statement's commitment, and the build's name. The schema's name stays, and so do leaf, bundle and
-   * witnesses. The audit log records who did it and when. Doing it again changes nothing and has the same answer.
+   * salt that opens the statement's commitment, the build's name, and the artifact's name, the subjects and the identity as
+   * the API shows them. The schema's name stays, and so do leaf, bundle and witnesses: the bundle still has the signed
+   * statement. Of a public statement that is the metadata too; the answer then has the warning `statement.public`. The audit
+   * log records who did it and when. Doing it again changes nothing and has the same answer.
    *
    * @generated from rpc attestation.v1.AttestationService.DeleteAttestation
    */
@@ -953,7 +1135,8 @@ export const AttestationService: GenService<{
    * The proof bundle as a file to download, in the format that the path's ending names: `bundle.json` is the bundle
    * itself, the same bytes as `/bundle`; `bundle.sigstore.json` the Sigstore bundle alone; `bundle.tlog-proof` a C2SP
    * tlog-proof; `bundle.ots` an OpenTimestamps proof of `leaf_sha256`, once one has landed; `bundle.cose`
-   * a COSE receipt (RFC 9942), once the log has two submissions.
+   * a COSE receipt (RFC 9942), once the log has two submissions. Once the statement has been erased,
+   * `bundle.sigstore.json` is `statement.erased`; the others stay.
    *
    * @generated from rpc attestation.v1.AttestationService.DownloadBundle
    */

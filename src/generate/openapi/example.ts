@@ -7,7 +7,7 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
-import { spelling } from '../../../gen/attestation/options/v1/options_pb.js';
+import { omit_empty as omitEmpty, spelling } from '../../../gen/attestation/options/v1/options_pb.js';
 import { admitsNumber, findRules } from '../../server/json/field-rules.js';
 import type { Components, Direction } from './components.js';
 import { findExample } from './field-example.js';
@@ -60,7 +60,7 @@ function isNeeded({ components, direction }: Place, field: DescField): boolean {
 
 /** Whether a field without an example appears. */
 function isShown(place: Place, field: DescField): boolean {
-  const isPlain = field.presence === FeatureSet_FieldPresence.IMPLICIT;
+  const isPlain = field.presence === FeatureSet_FieldPresence.IMPLICIT && !getOption(field, omitEmpty);
   return (isPlain && place.direction === 'response') || isNeeded(place, field);
 }
 

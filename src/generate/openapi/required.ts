@@ -1,8 +1,9 @@
-import { type DescField, type JsonObject, type JsonValue, ScalarType } from '@bufbuild/protobuf';
+import { type DescField, getOption, type JsonObject, type JsonValue, ScalarType } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 import { Ignore } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
+import { omit_empty as omitEmpty } from '../../../gen/attestation/options/v1/options_pb.js';
 import { admitsNumber, findRules } from '../../server/json/field-rules.js';
 import type { Direction } from './components.js';
 
@@ -17,7 +18,7 @@ export function isRequired(field: DescField, direction: Direction, schemaOf: () 
   const rules = findRules(field);
   if (rules?.required) return true;
   if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) return false;
-  if (direction === 'response') return field.fieldKind !== 'enum';
+  if (direction === 'response') return field.fieldKind !== 'enum' && !getOption(field, omitEmpty);
   if (rules !== undefined && rules.ignore !== Ignore.UNSPECIFIED) return false;
   if (field.fieldKind === 'enum') return !admitsNumber(rules, 0);
   return !ajv.validate(withoutItems(schemaOf()), zeroOf(field));

@@ -3,11 +3,13 @@ import {
   create,
   type DescField,
   type DescMessage,
+  getOption,
   type JsonObject,
   type JsonValue,
   type Message,
 } from '@bufbuild/protobuf';
 import { Edition, FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
+import { omit_empty as omitEmpty } from '../../../gen/attestation/options/v1/options_pb.js';
 import { type Reading, report } from './problems.js';
 
 /** Sets a field of a message. Reports a second member of a oneof at the reading's path. */
@@ -76,8 +78,8 @@ type ObjectCodec = { codec: MessageCodec; addField: (field: DescField, value: Va
 type MemberWriter = { localName: string; key: string; write: (message: Fields) => string };
 
 /**
- * The codec of a message: a JSON object, its members by proto name in the order they are added. Lists,
- * maps and scalars without presence always appear, everything else if set. Proto3 only.
+ * The codec of a message: a JSON object, its members by proto name in the order they are added. Lists (unless the option
+ * `omit_empty` says otherwise), maps and scalars without presence always appear, everything else if set. Proto3 only.
  */
 export function objectCodec(desc: DescMessage): ObjectCodec {
   if (desc.file.edition !== Edition.EDITION_PROTO3)
@@ -145,7 +147,8 @@ function memberReader(field: DescField, { read }: ValueCodec): MemberReader {
 function memberWriter(field: DescField, { write }: ValueCodec): MemberWriter {
   const { localName, oneof } = field;
   const key = `${JSON.stringify(field.name)}:`;
-  const prefixed = (text: string) => (text === '' ? '' : key + text);
+  const omitted = getOption(field, omitEmpty) ? '[]' : '';
+  const prefixed = (text: string) => (text === '' || text === omitted ? '' : key + text);
   if (oneof === undefined && field.presence === FeatureSet_FieldPresence.IMPLICIT)
     return { localName, key, write: (message) => prefixed(write(message[localName])) };
   return {

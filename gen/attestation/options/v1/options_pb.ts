@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/options/v1/options.proto.
  */
 export const file_attestation_options_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("CiRhdHRlc3RhdGlvbi9vcHRpb25zL3YxL29wdGlvbnMucHJvdG8SFmF0dGVzdGF0aW9uLm9wdGlvbnMudjEiMQoLS2luZE1lbWJlcnMSEAoIcmVxdWlyZWQYASADKAkSEAoIb3B0aW9uYWwYAiADKAki9wIKC01ldGhvZFJ1bGVzEg0KBXNjb3BlGAEgASgJEhMKC21vcmVfc2NvcGVzGAwgAygJEi4KBmJ1Y2tldBgCIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQnVja2V0EhYKDnN1Y2Nlc3Nfc3RhdHVzGAMgASgFEhkKEWlkZW1wb3RlbnRfYnlfa2V5GAQgASgIEi4KBmFjY2VzcxgFIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQWNjZXNzEgwKBGV0YWcYBiABKAgSDgoGZXJyb3JzGAcgAygJEhMKC21lZGlhX3R5cGVzGAggAygJEhIKCmJvZHlfdHlwZXMYCiADKAkSDAoEY29zdBgLIAEoBRIQCghiYXRjaF9vZhgOIAEoCRI2CgdzZXNzaW9uGA0gASgOMiUuYXR0ZXN0YXRpb24ub3B0aW9ucy52MS5TZXNzaW9uQWNjZXNzEhIKCmF0dGFjaG1lbnQYCSABKAgiNgoDQXBpEg0KBXRpdGxlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDwoHbGljZW5zZRgDIAEoCSJ1CgpFcnJvclJ1bGVzEgwKBGNvZGUYASABKAkSEwoLaHR0cF9zdGF0dXMYAiABKAUSEQoJZ3JwY19jb2RlGAMgASgFEg8KB3N1bW1hcnkYBCABKAkSDwoHaGVhZGVycxgFIAMoCRIPCgdkZXRhaWxzGAYgASgJKmYKBkJ1Y2tldBIWChJCVUNLRVRfVU5TUEVDSUZJRUQQABIbCgxCVUNLRVRfUkVBRFMQARoJ0sEYBXJlYWRzEicKEkJVQ0tFVF9TVUJNSVNTSU9OUxACGg/SwRgLc3VibWlzc2lvbnMqWQoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhAKDEFDQ0VTU19BRE1JThABEhEKDUFDQ0VTU19QVUJMSUMQAhISCg5BQ0NFU1NfU0VTU0lPThADKn0KDVNlc3Npb25BY2Nlc3MSHgoaU0VTU0lPTl9BQ0NFU1NfVU5TUEVDSUZJRUQQABIYChRTRVNTSU9OX0FDQ0VTU19BRE1JThABEhoKFlNFU1NJT05fQUNDRVNTX1BST0pFQ1QQAhIWChJTRVNTSU9OX0FDQ0VTU19BTlkQAypQCghSZXNvdXJjZRIYChRSRVNPVVJDRV9VTlNQRUNJRklFRBAAEhQKEFJFU09VUkNFX1BST0pFQ1QQARIUChBSRVNPVVJDRV9BUElfS0VZEAI6WwoFcnVsZXMSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiZiAMgASgLMiMuYXR0ZXN0YXRpb24ub3B0aW9ucy52MS5NZXRob2RSdWxlc1IFcnVsZXM6TQoDYXBpEhwuZ29vZ2xlLnByb3RvYnVmLkZpbGVPcHRpb25zGJ2IAyABKAsyGy5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLkFwaVIDYXBpOjkKB2V4YW1wbGUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJ6IAyABKAlSB2V4YW1wbGU6RAoNZGVmYXVsdF92YWx1ZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYoIgDIAEoCVIMZGVmYXVsdFZhbHVlOkAKC3RleHRfbWVtYmVyEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxihiAMgASgJUgp0ZXh0TWVtYmVyOjMKBGZvcm0SHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGKKIAyABKAlSBGZvcm06PAoJbWF4X2J5dGVzEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxikiAMgASgFUghtYXhCeXRlczpeCglyZWZlcnNfdG8SHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGKyIAyABKA4yIC5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLlJlc291cmNlUghyZWZlcnNUbzo6Cgh0eXBlZF9ieRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYn4gDIAEoCVIHdHlwZWRCeTo/CghzcGVsbGluZxIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJqIAyABKAlSCHNwZWxsaW5nOl0KBWVycm9yEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYm4gDIAEoCzIiLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuRXJyb3JSdWxlc1IFZXJyb3I6QgoKZXZlbnRfZGF0YRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJyIAyABKAlSCWV2ZW50RGF0YTpiCgdtZW1iZXJzEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYpYgDIAEoCzIjLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuS2luZE1lbWJlcnNSB21lbWJlcnNiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("CiRhdHRlc3RhdGlvbi9vcHRpb25zL3YxL29wdGlvbnMucHJvdG8SFmF0dGVzdGF0aW9uLm9wdGlvbnMudjEiMQoLS2luZE1lbWJlcnMSEAoIcmVxdWlyZWQYASADKAkSEAoIb3B0aW9uYWwYAiADKAki9wIKC01ldGhvZFJ1bGVzEg0KBXNjb3BlGAEgASgJEhMKC21vcmVfc2NvcGVzGAwgAygJEi4KBmJ1Y2tldBgCIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQnVja2V0EhYKDnN1Y2Nlc3Nfc3RhdHVzGAMgASgFEhkKEWlkZW1wb3RlbnRfYnlfa2V5GAQgASgIEi4KBmFjY2VzcxgFIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQWNjZXNzEgwKBGV0YWcYBiABKAgSDgoGZXJyb3JzGAcgAygJEhMKC21lZGlhX3R5cGVzGAggAygJEhIKCmJvZHlfdHlwZXMYCiADKAkSDAoEY29zdBgLIAEoBRIQCghiYXRjaF9vZhgOIAEoCRI2CgdzZXNzaW9uGA0gASgOMiUuYXR0ZXN0YXRpb24ub3B0aW9ucy52MS5TZXNzaW9uQWNjZXNzEhIKCmF0dGFjaG1lbnQYCSABKAgiNgoDQXBpEg0KBXRpdGxlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDwoHbGljZW5zZRgDIAEoCSJ1CgpFcnJvclJ1bGVzEgwKBGNvZGUYASABKAkSEwoLaHR0cF9zdGF0dXMYAiABKAUSEQoJZ3JwY19jb2RlGAMgASgFEg8KB3N1bW1hcnkYBCABKAkSDwoHaGVhZGVycxgFIAMoCRIPCgdkZXRhaWxzGAYgASgJKmYKBkJ1Y2tldBIWChJCVUNLRVRfVU5TUEVDSUZJRUQQABIbCgxCVUNLRVRfUkVBRFMQARoJ0sEYBXJlYWRzEicKEkJVQ0tFVF9TVUJNSVNTSU9OUxACGg/SwRgLc3VibWlzc2lvbnMqWQoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhAKDEFDQ0VTU19BRE1JThABEhEKDUFDQ0VTU19QVUJMSUMQAhISCg5BQ0NFU1NfU0VTU0lPThADKn0KDVNlc3Npb25BY2Nlc3MSHgoaU0VTU0lPTl9BQ0NFU1NfVU5TUEVDSUZJRUQQABIYChRTRVNTSU9OX0FDQ0VTU19BRE1JThABEhoKFlNFU1NJT05fQUNDRVNTX1BST0pFQ1QQAhIWChJTRVNTSU9OX0FDQ0VTU19BTlkQAypQCghSZXNvdXJjZRIYChRSRVNPVVJDRV9VTlNQRUNJRklFRBAAEhQKEFJFU09VUkNFX1BST0pFQ1QQARIUChBSRVNPVVJDRV9BUElfS0VZEAI6WwoFcnVsZXMSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiZiAMgASgLMiMuYXR0ZXN0YXRpb24ub3B0aW9ucy52MS5NZXRob2RSdWxlc1IFcnVsZXM6TQoDYXBpEhwuZ29vZ2xlLnByb3RvYnVmLkZpbGVPcHRpb25zGJ2IAyABKAsyGy5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLkFwaVIDYXBpOjkKB2V4YW1wbGUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJ6IAyABKAlSB2V4YW1wbGU6RAoNZGVmYXVsdF92YWx1ZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYoIgDIAEoCVIMZGVmYXVsdFZhbHVlOkAKC3RleHRfbWVtYmVyEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxihiAMgASgJUgp0ZXh0TWVtYmVyOjMKBGZvcm0SHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGKKIAyABKAlSBGZvcm06PAoJbWF4X2J5dGVzEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxikiAMgASgFUghtYXhCeXRlczo+CgpvbWl0X2VtcHR5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucximiAMgASgIUglvbWl0RW1wdHk6XgoJcmVmZXJzX3RvEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxisiAMgASgOMiAuYXR0ZXN0YXRpb24ub3B0aW9ucy52MS5SZXNvdXJjZVIIcmVmZXJzVG86OgoIdHlwZWRfYnkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJ+IAyABKAlSB3R5cGVkQnk6PwoIc3BlbGxpbmcSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxiaiAMgASgJUghzcGVsbGluZzpdCgVlcnJvchIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJuIAyABKAsyIi5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLkVycm9yUnVsZXNSBWVycm9yOkIKCmV2ZW50X2RhdGESIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxiciAMgASgJUglldmVudERhdGE6YgoHbWVtYmVycxIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGKWIAyABKAsyIy5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLktpbmRNZW1iZXJzUgdtZW1iZXJzYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * The members that a kind of thing has, by their names in the proto, beside the one that names the kind.
@@ -462,13 +462,21 @@ export const max_bytes: GenExtension<FieldOptions, number> = /*@__PURE__*/
   extDesc(file_attestation_options_v1_options, 6);
 
 /**
+ * Of a list: whether JSON leaves it out while it is empty.
+ *
+ * @generated from extension: bool omit_empty = 50214;
+ */
+export const omit_empty: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
+  extDesc(file_attestation_options_v1_options, 7);
+
+/**
  * What the field names, by its id. A session of one project may name only what is its own, and an admin RPC that it
  * may call has a field that names something.
  *
  * @generated from extension: attestation.options.v1.Resource refers_to = 50220;
  */
 export const refers_to: GenExtension<FieldOptions, Resource> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 7);
+  extDesc(file_attestation_options_v1_options, 8);
 
 /**
  * Of a Struct: the name of the enum field beside it whose value says, by its `event_data`, what is in here. A message
@@ -477,7 +485,7 @@ export const refers_to: GenExtension<FieldOptions, Resource> = /*@__PURE__*/
  * @generated from extension: string typed_by = 50207;
  */
 export const typed_by: GenExtension<FieldOptions, string> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 8);
+  extDesc(file_attestation_options_v1_options, 9);
 
 /**
  * The documented spelling of an enum value on the REST surface, for example `queued`.
@@ -485,7 +493,7 @@ export const typed_by: GenExtension<FieldOptions, string> = /*@__PURE__*/
  * @generated from extension: string spelling = 50202;
  */
 export const spelling: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 9);
+  extDesc(file_attestation_options_v1_options, 10);
 
 /**
  * What an error code means on every surface.
@@ -493,7 +501,7 @@ export const spelling: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
  * @generated from extension: attestation.options.v1.ErrorRules error = 50203;
  */
 export const error: GenExtension<EnumValueOptions, ErrorRules> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 10);
+  extDesc(file_attestation_options_v1_options, 11);
 
 /**
  * The full name of the message that an event of this type carries as `data`.
@@ -501,7 +509,7 @@ export const error: GenExtension<EnumValueOptions, ErrorRules> = /*@__PURE__*/
  * @generated from extension: string event_data = 50204;
  */
 export const event_data: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 11);
+  extDesc(file_attestation_options_v1_options, 12);
 
 /**
  * Of a kind of thing whose message has members for every kind: the members that this kind has.
@@ -509,5 +517,5 @@ export const event_data: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
  * @generated from extension: attestation.options.v1.KindMembers members = 50213;
  */
 export const members: GenExtension<EnumValueOptions, KindMembers> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 12);
+  extDesc(file_attestation_options_v1_options, 13);
 
