@@ -3,12 +3,14 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import {
   MetadataState,
+  StatementForm,
   type Submission,
   SubmissionSchema,
 } from '../../../gen/attestation/v1/attestations_pb.js';
 import { environmentNumber } from '../../protocol/environment.js';
 import { findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
-import type { Statement } from '../statement/statement.js';
+import { canonicalJson } from '../bytes/jcs.js';
+import { isPublic, type Statement } from '../statement/statement.js';
 import type { ParsedBundle } from '../verify/read/parsed-bundle.js';
 import { readMessage } from '../verify/read/read-json.js';
 import { type Check, failed } from '../verify/report.js';
@@ -71,8 +73,32 @@ export function checkAgreement(
     ['environment', submission.environment === environmentNumber(statement.environment)],
     ['log_index', submission.logIndex === BigInt(entry.logIndex)],
     ['batch_id', submission.batchId === batch.id],
+    ['statement', isPublicSubmission(submission) === isPublic(statement)],
+    ...(isRedacted(submission) ? [] : comparePublic(submission, statement)),
   ];
   return members.filter(([, isSame]) => !isSame).map(([member]) => wrong(member, "is not the bundle's"));
+}
+
+/** What is shown of names, subjects and identity until the submission is redacted. */
+function comparePublic(
+  { artifact, subjectCount, identity }: Submission,
+  statement: Statement,
+): [member: string, isSame: boolean][] {
+  const count = isPublic(statement) ? statement.otherSubjects.length : 0;
+  const shown = identity && {
+    issuer: identity.issuer,
+    subject: identity.subject,
+    claims: identity.claims,
+  };
+  return [
+    ['artifact/name', artifact?.name === statement.artifactName],
+    ['subject_count', (subjectCount ?? 0) === count],
+    ['identity', canonicalJson(shown ?? null) === canonicalJson(statement.identity ?? null)],
+  ];
+}
+
+function isPublicSubmission({ statement }: Submission): boolean {
+  return statement === StatementForm.PUBLIC;
 }
 
 /** The metadata that the statement commits to, before any correction; undefined once redacted. */
@@ -104,12 +130,16 @@ function checkRedacted(submission: Submission): Check[] {
   ];
 }
 
-function checkOpened({ metadata, metadataSalt = '' }: Submission): Check[] {
+function checkOpened(submission: Submission): Check[] {
+  const { metadata, metadataSalt } = submission;
+  const isSalt = isPublicSubmission(submission)
+    ? metadataSalt === undefined
+    : /^[0-9a-f]{64}$/.test(metadataSalt ?? '');
   return [
     ...(metadata === undefined ? [wrong('metadata', 'is missing')] : []),
-    ...(/^[0-9a-f]{64}$/.test(metadataSalt)
+    ...(isSalt
       ? []
-      : [wrong('metadata_salt', 'is not 64 lower-case hex digits')]),
+      : [wrong('metadata_salt', 'is not 64 lower-case hex digits, or there for a public statement')]),
   ];
 }
 

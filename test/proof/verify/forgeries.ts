@@ -214,6 +214,53 @@ const SPLICED: readonly [what: string, change: Change][] = [
   ],
 ];
 
+/** The bundle as the service gives it once it has erased the statement. */
+export function erased(bundle: JsonObject): Bundle {
+  const copy = structuredClone(bundle) as unknown as Bundle;
+  const { dsseEnvelope: _, ...others } = copy.sigstore_bundle;
+  const submission = { ...copy.submission, statement_erased_at: '2025-07-01T00:00:00Z' };
+  return { ...copy, submission, sigstore_bundle: others as Bundle['sigstore_bundle'] };
+}
+
+/** Statements that were erased, restored by hand. */
+const RESTORED: readonly [what: string, change: Change][] = [
+  [
+    'an erased statement, written again with another result',
+    (b) => {
+      const restored = structuredClone(b);
+      restate(passes)(restored);
+      Object.assign(b, erased(b as unknown as JsonObject));
+      delete b.submission.statement_erased_at;
+      Object.assign(sigstore(b), { dsseEnvelope: envelope(restored) });
+    },
+  ],
+  [
+    'an erased statement that is there',
+    (b) => Object.assign(b.submission, { statement_erased_at: '2025-07-01T00:00:00Z' }),
+  ],
+  [
+    'an erased statement without its mark',
+    (b) => {
+      Object.assign(b, erased(b as unknown as JsonObject));
+      delete b.submission.statement_erased_at;
+    },
+  ],
+  [
+    'an erased statement in the log of another submission',
+    (b) => {
+      Object.assign(b, erased(b as unknown as JsonObject));
+      Object.assign(entry(b), { canonicalizedBody: entry(theirs).canonicalizedBody });
+    },
+  ],
+  [
+    'an erased statement by a key of the forger',
+    (b) => {
+      resign(passes)(b);
+      Object.assign(b, erased(b as unknown as JsonObject));
+    },
+  ],
+];
+
 /** Keys of the forger's. */
 const OWN_KEYS: readonly [what: string, change: Change][] = [
   ['a result that passed, signed by a key of the forger', resign(passes)],
@@ -283,7 +330,7 @@ const WITNESSES: readonly [what: string, change: Change][] = [
 export const FORGERIES: readonly Forgery[] = [
   { what: 'an artifact that was not attested', bundle: mine, artifact: utf8('something else') },
   { what: 'the artifact of another submission', bundle: mine, artifact: OTHER_ARTIFACT },
-  ...[...STATEMENT, ...SPLICED, ...OWN_KEYS, ...WITNESSES].map(([what, change]) => {
+  ...[...STATEMENT, ...SPLICED, ...RESTORED, ...OWN_KEYS, ...WITNESSES].map(([what, change]) => {
     const bundle = structuredClone(mine);
     change(bundle as unknown as Bundle);
     return { what, bundle };

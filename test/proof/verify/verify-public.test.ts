@@ -3,7 +3,7 @@ import { utf8 } from '../../../src/proof/bytes/encoding.js';
 import { isPublic } from '../../../src/proof/statement/statement.js';
 import { PROJECT } from '../sample.js';
 import { failures, good, sample, verify } from '../verifying.js';
-import { FORGERIES } from './forgeries.js';
+import { erased, FORGERIES } from './forgeries.js';
 import { mine, OTHER_ARTIFACT, SECOND_ARTIFACT, STATED } from './public-sample.js';
 
 t.test('a public statement is verified, with its predicate and identity', async (t) => {
@@ -56,6 +56,25 @@ t.test('the identity that is asked for must be the one of the statement', async 
   t.strictSame(failures(await verify(good, { issuer })), ['identity.missing']);
   t.equal((await verify(good)).verdict, 'verified');
   t.equal(sample.statement.identity, undefined);
+});
+
+t.test('of an erased statement the leaf is checked, and nothing of the statement is claimed', async (t) => {
+  const result = await verify(erased(mine));
+  t.equal(result.verdict, 'could_not_check', failures(result).join());
+  t.match(result.summary, 'the service erased the signed statement at 2025-07-01T00:00:00.000Z');
+  t.equal(result.statement, undefined);
+  const statuses = Object.fromEntries(result.steps.map(({ name, status }) => [name, status]));
+  t.match(statuses, {
+    shape: 'passed',
+    statement: 'not_checked',
+    signature: 'not_checked',
+    leaf: 'not_checked',
+  });
+  t.match(statuses, { inclusion: 'passed', checkpoint: 'passed', witnesses: 'passed', policy: 'passed' });
+  const renamed = erased(mine);
+  Object.assign(renamed.submission, { artifact_sha256: 'ab'.repeat(32) });
+  t.equal((await verify(renamed)).verdict, 'could_not_check');
+  t.equal((await verify(erased(good))).verdict, 'could_not_check', 'of a private one');
 });
 
 t.test('no forgery is verified', async (t) => {

@@ -31,8 +31,12 @@ export type ParsedCheckpoint = SignedCheckpoint & {
 /** A TimeStampResp over the DSSE signature, and its JSON pointer. */
 export type SignatureStamp = { readonly path: string; readonly response: Uint8Array };
 
-/** The signed statement and its log entry: what the Sigstore bundle inside adds to the other members. */
+/**
+ * The signed statement and its log entry: what the Sigstore bundle inside adds to the other members. Of an erased statement the
+ * payload is empty, and the signature is that of the log entry.
+ */
 export type SignedEntry = {
+  readonly isErased: boolean;
   readonly envelope: {
     readonly payload: Uint8Array;
     readonly payloadType: string;

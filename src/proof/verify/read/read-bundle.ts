@@ -101,7 +101,8 @@ function parseParts(bundle: ProofBundle, findings: Findings): ParsedBundle | und
   checkWitnesses(bundle, check);
   if (submission === undefined || batch === undefined || sigstore === undefined || first === undefined)
     return undefined;
-  const signedEntry = readSigstoreBundle(sigstore, first, findings);
+  const isErased = submission.statementErasedAt !== undefined;
+  const signedEntry = readSigstoreBundle(sigstore, { first, isErased }, findings);
   const { witnesses } = bundle;
   return signedEntry && { submission, batch, checkpoints, witnesses, ignored, ...signedEntry };
 }

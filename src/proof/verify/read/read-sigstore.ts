@@ -6,7 +6,8 @@ import { type SigstoreBundle, sigstoreBundle } from '../../bundle/sigstore-bundl
 import { fromBase64, toBase64 } from '../../bytes/encoding.js';
 import { FormatError } from '../../bytes/format-error.js';
 import { HASH_BYTES } from '../../log/merkle.js';
-import { recordKind } from '../../statement/leaf.js';
+import { IN_TOTO_PAYLOAD_TYPE } from '../../statement/dsse.js';
+import { parseLeafRecord, recordKind } from '../../statement/leaf.js';
 import type { ParsedCheckpoint, SignatureStamp, SignedEntry } from './parsed-bundle.js';
 import { problemOf } from './read-json.js';
 
@@ -17,16 +18,18 @@ const STAMPS = '/verificationMaterial/timestampVerificationData';
 /** The maximum number of time stamps over the signature. */
 const MAX_STAMPS = 16;
 
+const NOTHING = new Uint8Array();
+
 /** What is wrong with the bundle, and JSON pointers to the members that are ignored. */
 export type Findings = { readonly problems: Problem[]; readonly ignored: string[] };
 
 /**
  * Parses the signed entry in the Sigstore bundle, rebuilds the bundle from it, and compares. Ignores members that the
- * format does not have: none is signed or hashed.
+ * format does not have: none is signed or hashed. `isErased`: the statement was erased, so there must be no envelope.
  */
 export function readSigstoreBundle(
   json: JsonObject,
-  first: ParsedCheckpoint,
+  { first, isErased }: { readonly first: ParsedCheckpoint; readonly isErased: boolean },
   { problems, ignored }: Findings,
 ): SignedEntry | undefined {
   const before = problems.length;
@@ -39,38 +42,45 @@ export function readSigstoreBundle(
       return undefined;
     }
   };
-  const payload = read('/dsseEnvelope/payload', fromBase64);
-  const payloadType = read('/dsseEnvelope/payloadType', String);
-  const signature = read('/dsseEnvelope/signatures/0/sig', fromBase64);
   const keyHint = read('/verificationMaterial/publicKey/hint', parseKeyHint);
   const logIndex = read(`${ENTRY}/logIndex`, parseIndex);
   const logId = read(`${ENTRY}/logId/keyId`, (text) => fromBase64(text, HASH_BYTES));
   const body = read(`${ENTRY}/canonicalizedBody`, fromBase64);
   const stamps = readStamps(json, wrong, ignored);
+  if (isErased && Object.hasOwn(json, 'dsseEnvelope'))
+    wrong('/dsseEnvelope', 'is there, but the statement is said to be erased');
+  const payload = isErased ? NOTHING : read('/dsseEnvelope/payload', fromBase64);
+  const payloadType = isErased ? IN_TOTO_PAYLOAD_TYPE : read('/dsseEnvelope/payloadType', String);
+  const signature = isErased
+    ? read(`${ENTRY}/canonicalizedBody`, (text) => parseLeafRecord(fromBase64(text)).signature)
+    : read('/dsseEnvelope/signatures/0/sig', fromBase64);
   if (!payload || payloadType === undefined || !signature || keyHint === undefined) return undefined;
   if (logIndex === undefined || !logId || !body) return undefined;
   const { size, rootHash, envelope: note, inclusionProof } = first;
   const checkpoint = { size, rootHash, note, inclusionProof };
   const parts = { statement: payload, signature, keyHint, leafRecord: body, logIndex, logId, checkpoint };
-  const expected = asWritten(sigstoreBundle(parts), json, payloadType);
-  compare(expected, json, [], (kind, steps, message) => {
+  const { dsseEnvelope, ...others } = asWritten(sigstoreBundle(parts), json, payloadType);
+  compare(isErased ? others : { ...others, dsseEnvelope }, json, [], (kind, steps, message) => {
     const path = `/${steps.map(printablePointerStep).join('/')}`;
     if (kind === 'wrong') wrong(path, message);
     else if (path !== STAMPS) ignored.push(`${BASE}${path}`);
   });
   if (problems.length > before) return undefined;
   return {
+    isErased,
     envelope: { payload, payloadType, signature, keyHint, stamps },
     entry: { logIndex, logId, body },
   };
 }
+
+type SigstoreForm = { readonly dsseEnvelope: object; readonly verificationMaterial: object };
 
 /**
  * The expected bundle in one of the forms that mean the same: the `keyid` of a signature is empty, left out, or the key
  * hint, as in bundles of three generations. The payload's type is the signed one, and the entry is of the kind that its
  * own body names: whether they are known, later steps say.
  */
-function asWritten(expected: SigstoreBundle, json: JsonObject, payloadType: string): object {
+function asWritten(expected: SigstoreBundle, json: JsonObject, payloadType: string): SigstoreForm {
   const { dsseEnvelope, verificationMaterial } = expected;
   const { hint } = verificationMaterial.publicKey;
   const actual = findAt(json, '/dsseEnvelope/signatures/0/keyid');

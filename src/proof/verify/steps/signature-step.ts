@@ -17,8 +17,12 @@ const SIGNATURE_PATH = '/sigstore_bundle/dsseEnvelope/signatures/0';
 type Signer = { readonly key: TrustedDsseKey; readonly isValid: boolean };
 
 /** Finds the signer and verifies the signature. */
-export async function findSigner({ envelope }: ParsedBundle, trust: Trust): Promise<Signer | undefined> {
+export async function findSigner(
+  { envelope, isErased }: ParsedBundle,
+  trust: Trust,
+): Promise<Signer | undefined> {
   const key = trust.dsseKeys.find(({ keyHint }) => keyHint === envelope.keyHint);
+  if (isErased) return key && { key, isValid: false };
   return (
     key && { key, isValid: await verifyEcdsaP256Sha256(key.spki, signedBytes(envelope), envelope.signature) }
   );
@@ -42,6 +46,9 @@ export async function checkSignature(
     readonly isLogged: boolean;
   },
 ): Promise<Check[]> {
+  if (parsed.isErased) {
+    return [missing('signature.no_statement', 'without the statement its signature cannot be checked')];
+  }
   if (signer === undefined) return [await checkUnknownKey(parsed, asked.isLogged)];
   const { key, isValid } = signer;
   const checks: Check[] = [
@@ -98,17 +105,28 @@ function findRecord(body: Uint8Array) {
  * log's tree has the entry; one of another form may be a newer one then.
  */
 export function checkLeaf(
-  { envelope, entry, submission }: ParsedBundle,
+  { envelope, entry, submission, isErased }: ParsedBundle,
   signer: Signer | undefined,
   isIncluded: boolean,
 ): Check[] {
-  const checks = [checkRecord(envelope, entry.body, signer, isIncluded)];
+  const checks = [
+    isErased ? checkErasedRecord(entry.body, signer) : checkRecord(envelope, entry.body, signer, isIncluded),
+  ];
   if (submission.leafSha256 !== toHex(leafHash(entry.body))) {
     checks.push(
       failed('leaf.hash_mismatch', 'leaf_sha256 is not the hash of the leaf', '/submission/leaf_sha256'),
     );
   }
   return checks;
+}
+
+/** Of an erased statement, the record must name the trusted key. */
+function checkErasedRecord(body: Uint8Array, signer: Signer | undefined): Check {
+  if (signer === undefined) return missing('leaf.no_key', 'the key of the leaf is not in the trust roots');
+  const record = findRecord(body);
+  return record !== undefined && equalBytes(record.publicKey, signer.key.spki)
+    ? missing('leaf.no_statement', 'the leaf names a trusted key, but its statement was erased')
+    : failed('leaf.body_mismatch', 'the leaf record is not of the key that the bundle names');
 }
 
 function checkRecord(

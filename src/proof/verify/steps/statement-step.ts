@@ -52,6 +52,7 @@ export function checkStatement(
   asked: Asked,
   { isSigned, isOfSet }: { readonly isSigned: boolean; readonly isOfSet: boolean },
 ): { checks: Check[]; statement?: Statement; metadata?: unknown } {
+  if (parsed.isErased) return { checks: [erased(parsed)] };
   try {
     const { payload, payloadType } = parsed.envelope;
     if (payloadType !== IN_TOTO_PAYLOAD_TYPE)
@@ -75,6 +76,12 @@ export function checkStatement(
     const path = '/sigstore_bundle/dsseEnvelope/payload';
     return { checks: [failed('statement.malformed', problemOf(error), path)] };
   }
+}
+
+function erased({ submission: { statementErasedAt } }: ParsedBundle): Check {
+  const at = statementErasedAt && ` at ${timestampDate(statementErasedAt).toISOString()}`;
+  const message = `the service erased the signed statement${at ?? ''}: what was attested, and by whom, cannot be checked`;
+  return missing('statement.erased', message);
 }
 
 /** Notes a `submitted_at` later than the proven time. It is the service's clock, and proves nothing. */
