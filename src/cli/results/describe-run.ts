@@ -4,6 +4,7 @@ import { hashArtifact } from '../../client/hash.js';
 import type { Cli } from '../cli.js';
 import { inputFileSize } from '../input/input-file.js';
 import { recordedName } from '../submit/recorded-name.js';
+import type { StatedFile } from '../submit/statement.js';
 import { gitResource } from './git/git-metadata.js';
 import { type GitFlags, readGit } from './git/with-git.js';
 import type { RunDetails } from './junit/test-result.js';
@@ -13,19 +14,21 @@ import { readRunUrl } from './run-url.js';
 export type RunFlags = GitFlags & { runUrl?: string };
 
 /**
- * Reads what configured a run: these files, with path and SHA-256, and with --git the working tree; and where it can be looked
+ * Reads what configured a run: these files, with path and SHA-256, which are also returned by themselves, and with --git the working tree; and where it can be looked
  * at. Throws UsageError if a file cannot be read, or a flag has nothing to read.
  */
-export async function describeRun(cli: Cli, files: readonly string[], flags: RunFlags): Promise<RunDetails> {
+export async function describeRun(
+  cli: Cli,
+  files: readonly string[],
+  flags: RunFlags,
+): Promise<RunDetails & { files: readonly StatedFile[] }> {
   const url = readRunUrl(cli.env, flags.runUrl);
-  const configuration: JsonObject[] = [];
+  const hashed: StatedFile[] = [];
   for (const file of files) await inputFileSize(file);
   for (const file of files)
-    configuration.push({
-      name: recordedName(file, process.cwd()),
-      digest: { sha256: await hashArtifact(file) },
-    });
+    hashed.push({ name: recordedName(file, process.cwd()), sha256: await hashArtifact(file) });
+  const configuration: JsonObject[] = hashed.map(({ name, sha256 }) => ({ name, digest: { sha256 } }));
   const git = await readGit(cli, flags);
   if (git !== undefined) configuration.push(gitResource(git));
-  return { configuration, url };
+  return { configuration, url, files: hashed };
 }

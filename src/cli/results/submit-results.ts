@@ -13,11 +13,12 @@ import { writeSet } from '../sets/make-set.js';
 import { assertNew } from '../sets/set-file.js';
 import { type Build, submissionKey } from '../submit/build.js';
 import { recordedName } from '../submit/recorded-name.js';
+import { assertSubjects, type StatedFile, type StatementFlags } from '../submit/statement.js';
 import { submitOne } from '../submit/submit-one.js';
 import type { Results } from './results.js';
 
 /** Flags of what is written and printed. */
-export type ResultFlags = {
+export type ResultFlags = StatementFlags & {
   set?: string;
   bundle?: string;
   force?: boolean;
@@ -57,15 +58,16 @@ export async function submitResults(
   const { build } = submission;
   assertOutputs(flags, setFile, build);
   const isContinued = build.isGiven && !flags.force;
-  const { sha256, json } =
-    'artifact' in results
-      ? { sha256: results.artifact.sha256, json: undefined }
-      : await writeEntries(cli, results.entries, { file: setFile ?? '', isContinued, force: flags.force });
-  const name = recordedName(results.name, process.cwd());
+  const { force } = flags;
+  const attested = await attestedOf(cli, results, { file: setFile, isContinued, force });
+  const { sha256, json, name = recordedName(results.name, process.cwd()) } = attested;
   const one = {
     ...submission,
     label: setFile ?? results.name,
+    name,
     sha256,
+    statement: flags,
+    otherFiles: [...(attested.otherFiles ?? []), ...(results.otherFiles ?? [])],
     metadata: results.metadata,
     validation: ValidationMode.STRICT,
     idempotencyKey: submissionKey(build, { name, sha256 }),
@@ -77,12 +79,33 @@ export async function submitResults(
   await submitOne(cli, one, flags);
 }
 
+/** What is attested, and what the line of JSON has of it. */
+type Attested = { sha256: string; name?: string; otherFiles?: readonly StatedFile[]; json?: object };
+
+type SetOutput = { file: string | undefined; isContinued: boolean; force: boolean | undefined };
+
+async function attestedOf(cli: Cli, results: Results, { file, ...output }: SetOutput): Promise<Attested> {
+  if ('artifact' in results) return results.artifact;
+  if (file === undefined) return await listSubjects(results.entries);
+  return await writeEntries(cli, results.entries, { file, ...output });
+}
+
+/** The entries as the subjects of a public statement, the first as its artifact. */
+async function listSubjects(entries: AsyncIterable<PresentFile>): Promise<Attested> {
+  const files: StatedFile[] = [];
+  for await (const { path, sha256 } of entries) files.push({ name: path, sha256 });
+  assertSubjects(files);
+  const [first, ...otherFiles] = files;
+  if (first === undefined) throw new UsageError('there are no files to submit');
+  return { ...first, otherFiles };
+}
+
 /** Writes a set. Returns what is attested of it, and its members of the line of JSON. */
 async function writeEntries(
   cli: Cli,
   entries: AsyncIterable<PresentFile>,
-  { file, isContinued, force }: { file: string; isContinued: boolean; force: boolean | undefined },
-): Promise<{ sha256: string; json: object }> {
+  { file, isContinued, force }: SetOutput & { file: string },
+): Promise<Attested> {
   const earlier = isContinued && existsSync(file) ? await readEarlierSet(file) : undefined;
   const {
     head,
@@ -93,7 +116,8 @@ async function writeEntries(
   return { sha256, json: { set: { file, head: headJson(head), head_sha256: sha256, bytes } } };
 }
 
-/** `<name>.set.json` by default; undefined if they are one artifact. */
-function setFileOf(results: Results, { set }: ResultFlags): string | undefined {
-  return 'artifact' in results ? undefined : (set ?? `${basename(results.name)}.set.json`);
+/** `<name>.set.json` by default; undefined if they are one artifact, or subjects of a public statement. */
+function setFileOf(results: Results, { set, public: isPublic }: ResultFlags): string | undefined {
+  if ('artifact' in results) return undefined;
+  return set ?? (isPublic ? undefined : `${basename(results.name)}.set.json`);
 }

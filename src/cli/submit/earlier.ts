@@ -1,16 +1,16 @@
 /** The submissions that a build has, from runs before this one. */
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { Submission } from '../../../gen/attestation/v1/attestations_pb.js';
+import { StatementForm, type Submission } from '../../../gen/attestation/v1/attestations_pb.js';
 import type { Client } from '../../client/client.js';
 import { AttestationError } from '../../client/error.js';
 import { jcs } from '../../proof/bytes/jcs.js';
 import type { Build } from './build.js';
 
 /**
- * Takes the build's next submission of a digest with this metadata, if there is one, in the order in which they were made:
+ * Takes the build's next submission of a digest with this metadata in a statement of this form, if there is one, in the order in which they were made:
  * files that are alike but for their paths have one each.
  */
-export type Earlier = (sha256: string, metadata: JsonObject) => Submission | undefined;
+export type Earlier = (sha256: string, metadata: JsonObject, isPublic?: boolean) => Submission | undefined;
 
 const PAGE = 200;
 
@@ -29,7 +29,8 @@ export async function findEarlier(
     // Newest first: the first one made is the last one of them.
     if (isGiven) {
       for await (const submission of attestations.list(request, { signal })) {
-        const key = keyOf(submission.artifact?.sha256 ?? '', submission.metadata ?? {});
+        const { artifact, metadata = {}, statement } = submission;
+        const key = keyOf(artifact?.sha256 ?? '', metadata, statement === StatementForm.PUBLIC);
         const alike = found.get(key);
         if (alike === undefined) found.set(key, [submission]);
         else alike.push(submission);
@@ -38,9 +39,9 @@ export async function findEarlier(
   } catch (error) {
     if (!(error instanceof AttestationError) || error.code !== 'auth.insufficient_scope') throw error;
   }
-  return (sha256, metadata) => found.get(keyOf(sha256, metadata))?.pop();
+  return (sha256, metadata, isPublic = false) => found.get(keyOf(sha256, metadata, isPublic))?.pop();
 }
 
-function keyOf(sha256: string, metadata: JsonObject): string {
-  return `${sha256} ${jcs(metadata)}`;
+function keyOf(sha256: string, metadata: JsonObject, isPublic: boolean): string {
+  return `${sha256} ${isPublic} ${jcs(metadata)}`;
 }

@@ -19,13 +19,20 @@ import type { Build } from './build.js';
 import { readBundleId } from './bundle-folder.js';
 import { findEarlier } from './earlier.js';
 import { callUntil } from './grace.js';
+import { type StatedFile, type StatementFlags, statedRequest } from './statement.js';
 
 /** What is submitted, and what is done with it. */
 type OneSubmission = {
   readonly client: Client;
   /** What is printed beside the ID: the path of a file or folder. */
   readonly label: string;
+  /** The name that is recorded. */
+  readonly name: string;
   readonly sha256: string;
+  /** The form of the statement; private, without names, by default. */
+  readonly statement?: StatementFlags | undefined;
+  /** Of a public statement: its subjects beside this one. */
+  readonly otherFiles?: readonly StatedFile[] | undefined;
   readonly metadata: JsonObject;
   readonly validation: ValidationMode;
   /** The build that it is of: what that has already is taken in place of a new submission. */
@@ -74,11 +81,12 @@ export async function submitOne(
 }
 
 async function findOrCreate(one: OneSubmission, signal: AbortSignal): Promise<Submission> {
-  const { client, sha256, metadata, validation, build, idempotencyKey } = one;
+  const { client, sha256, statement = {}, metadata, validation, build, idempotencyKey } = one;
   const earlier = build && (await findEarlier(client, build, { artifactSha256: sha256, signal }));
-  const found = earlier?.(sha256, metadata);
+  const found = earlier?.(sha256, metadata, statement.public);
   if (found !== undefined) return found;
-  const request = { artifact: { sha256 }, metadata, validation, ...(build && { build: build.id }) };
+  const stated = statedRequest(statement, one, one.otherFiles);
+  const request = { ...stated, metadata, validation, ...(build && { build: build.id }) };
   return await client.attestations.create(request, { idempotencyKey, signal });
 }
 

@@ -80,6 +80,7 @@ export function addRun(program: Command, cli: Cli): void {
     .option('--record-command', "record the command's arguments as well")
     .option('--set <file>', 'set file to write if there are several files (default: run.set.json)')
     .option('-o, --bundle <file>', 'write the bundle; needs --wait')
+    .option('--public', 'make the statement public, of report and files as its subjects')
     .option('--force', 'overwrite set file and bundle')
     .option('--build <id>', 'build that the run is of, such as a CI run')
     .option('--wait', 'wait until the submission is witnessed')
@@ -157,7 +158,8 @@ async function prepare(cli: Cli, flags: Flags): Promise<Prepared> {
   // Only of the keys: another run of the command has other results.
   const { id } = readBuild(flags, () => `run-${randomBytes(8).toString('hex')}`);
   const build = { id, isGiven: false };
-  assertOutputs(flags, flags.set ?? (isOne ? undefined : 'run.set.json'), build);
+  if (flags.public && flags.each) throw new UsageError('--public is of one submission: leave out --each');
+  assertOutputs(flags, flags.set ?? (isOne || flags.public ? undefined : 'run.set.json'), build);
   const client = openClient(cli, flags);
   const details = await describeRun(cli, [], flags);
   const watched = { junit, folders, flags };

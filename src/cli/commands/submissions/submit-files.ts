@@ -17,10 +17,11 @@ import type { Input } from '../../submit/inputs.js';
 import { readAhead } from '../../submit/read-ahead.js';
 import { defaultMetadata } from '../../submit/recorded-name.js';
 import { openStages } from '../../submit/stages.js';
+import { type StatementFlags, statedRequest } from '../../submit/statement.js';
 import { affectsOneFile, openReport } from './submit-report.js';
 
 /** Flags of what is done with many files. */
-export type FilesFlags = {
+export type FilesFlags = StatementFlags & {
   readonly bundles?: string;
   readonly force?: boolean;
   readonly wait?: boolean;
@@ -161,10 +162,10 @@ async function* submitHashed(
   yield* takeUntil(waiting, count);
 }
 
-function makeItem(input: Input, sha256: string, { build, metadata, git, validation }: Submitting) {
+function makeItem(input: Input, sha256: string, { build, metadata, git, validation, flags }: Submitting) {
   const { name, describe } = input;
   return {
-    artifact: { sha256 },
+    ...statedRequest(flags, { name, sha256 }),
     metadata: withGit(describe?.(sha256, metadata) ?? metadata ?? defaultMetadata(name, sha256), git),
     validation,
     build: build.id,

@@ -18,12 +18,13 @@ import { type WrittenSet, writeSet } from '../../sets/make-set.js';
 import { assertNew } from '../../sets/set-file.js';
 import { type Build, continuation, submissionKey } from '../../submit/build.js';
 import { defaultMetadata, recordedName } from '../../submit/recorded-name.js';
+import type { StatementFlags } from '../../submit/statement.js';
 import { submitOne } from '../../submit/submit-one.js';
 
 /** Flags of sets. */
 export type SetFlags = FolderFlags & { set?: string; bundle?: string; force?: boolean; notBefore?: boolean };
 
-type Flags = SetFlags & { wait?: boolean; quiet?: boolean; json?: boolean };
+type Flags = SetFlags & StatementFlags & { wait?: boolean; quiet?: boolean; json?: boolean };
 
 /** What is submitted, and how long --wait waits. */
 type SetSubmission = {
@@ -123,7 +124,9 @@ async function submitHead(
   const one = {
     ...submission,
     label: source.path,
+    name,
     sha256,
+    statement: flags,
     metadata,
     idempotencyKey: submissionKey(build, { name, sha256 }),
     wait: flags.wait ?? false,

@@ -16,7 +16,9 @@ import { addFolderFlags, collectPattern, FOLDER_HELP, isFolder } from '../../set
 import { findNotBefore } from '../../sets/not-before.js';
 import { BUILD_HELP, type BuildFlags, readBuild } from '../../submit/build.js';
 import { gatherInputs, INPUT_HELP, type InputFlags } from '../../submit/inputs.js';
+import { STATEMENT_HELP } from '../../submit/statement.js';
 import { type FilesFlags, submitFiles } from './submit-files.js';
+import { submitPublic } from './submit-public.js';
 import { folderSource, type SetFlags, type SetSource, submitSet } from './submit-set.js';
 
 type Flags = ClientFlags &
@@ -55,6 +57,7 @@ ${FOLDER_HELP}
 --wait --bundles writes the bundle of each file as soon as it is witnessed, as <folder>/<path>.bundle.json; of a folder that
 has this one in it, bundles are no files. One submission is polled for its whole batch; only bundles are a call each.
 ${RESULTS_HELP}
+${STATEMENT_HELP}
 ${BUILD_HELP}
 ${CLIENT_HELP}
 
@@ -66,6 +69,7 @@ Examples:
   $ find . -name '*.png' -print0 | attest submit --files-from - --null
   $ sha256sum dist/* > SHA256SUMS && attest submit --checksums SHA256SUMS
   $ attest submit --junit report.xml dist/app.tgz --git
+  $ attest submit --junit report.xml dist/* --public --wait -o build.bundle.json
   $ attest submit --junit 'target/surefire-reports/TEST-*.xml' --set junit.set.json --run-url ci
   $ attest submit --eval logs/arithmetic.eval --set run.set.json --wait --bundle run.bundle.json
   $ attest submit --snapshots tests/ --report report.json --wait --bundles bundles/
@@ -95,12 +99,14 @@ export function addSubmit(program: Command, cli: Cli): void {
     .option('--trust-roots <file>', 'trust roots for --not-before: a copy of trust_roots.json')
     .option('--verify-url <url>', 'base URL of trust_roots.json, if there is no copy (ATTEST_VERIFY_URL)')
     .option('--each', 'submit each file of a folder by itself')
-    .option('-o, --bundle <file>', 'write the bundle of the set; needs --wait')
+    .option('-o, --bundle <file>', 'write the bundle of one submission; needs --wait')
     .option('--bundles <folder>', 'write the bundle of each file; needs --wait')
     .option('--build <id>', 'build that the submissions are of: running again continues it')
     .option('--resume <id>', 'continue the run that printed this ID')
     .option('--schema <name>', 'schema of the metadata')
     .option('--metadata <json>', 'metadata for every file, as JSON or @<file>')
+    .option('--public', 'make the statement public: one submission, with the files as its subjects')
+    .option('--names', "put the files' names into the signed statements")
     .option('--lenient', 'accept metadata that fails its schema')
     .option('--wait', 'wait until the submissions are witnessed')
     .option('--timeout <duration>', 'timeout of --wait for each, 1s to 30d', '10m')
@@ -122,22 +128,16 @@ async function submit(cli: Cli, given: readonly string[], flags: Flags): Promise
   const git = await readGit(cli, flags);
   const validation = flags.lenient ? ValidationMode.LENIENT : ValidationMode.STRICT;
   const client = openClient(cli, flags);
+  const isOne = isOnePublic(flags);
   if (source === undefined) {
     const { snapshots } = flags;
     const inputs =
       snapshots === undefined
-        ? await gatherInputs(cli, given, flags)
+        ? await gatherInputs(cli, given, { ...flags, each: flags.each || isOne })
         : await snapshotInputs(snapshots, flags);
-    await submitFiles(cli, inputs, {
-      client,
-      build,
-      metadata,
-      git,
-      validation,
-      concurrency,
-      timeoutMs,
-      flags,
-    });
+    const submission = { client, build, metadata, git, concurrency, timeoutMs, flags };
+    if (isOne) await submitPublic(cli, inputs, submission);
+    else await submitFiles(cli, inputs, { ...submission, validation });
     return;
   }
   const submission = {
@@ -150,6 +150,11 @@ async function submit(cli: Cli, given: readonly string[], flags: Flags): Promise
     findNotBefore: () => findNotBefore(cli, flags),
   };
   await submitSet(cli, source, { flags, submission });
+}
+
+/** Whether the files are the subjects of one public statement. */
+function isOnePublic({ public: isPublic, each, snapshots }: Flags): boolean {
+  return isPublic === true && !each && snapshots === undefined;
 }
 
 /** What a set is made of. Throws UsageError if flags and files do not go together. */
@@ -167,17 +172,21 @@ function findFolder(given: readonly string[], flags: Flags): string | undefined 
     throw new UsageError('there is nothing to submit: name a file or folder');
   const folder = given.find(isFolder);
   const { set, bundle, bundles, force, notBefore, include, exclude, followSymlinks } = flags;
-  const isSet = folder !== undefined && !flags.each;
+  const isOne = isOnePublic(flags);
+  const isSet = folder !== undefined && !flags.each && !(isOne && set === undefined);
   const isOfSet = [set, bundle, notBefore].some((flag) => flag !== undefined);
   const isOfFolder = [include, exclude, followSymlinks].some((flag) => flag !== undefined);
-  if (isOfSet && !isSet)
+  const isOfOne = isOne && [set, notBefore].every((flag) => flag === undefined);
+  if (isOfSet && !isSet && !isOfOne)
     throw new UsageError('--set, --bundle and --not-before are for the set of a folder, without --each');
   if (isOfFolder && folder === undefined)
     throw new UsageError('--include, --exclude and --follow-symlinks need a folder');
-  if (bundles !== undefined && isSet)
-    throw new UsageError('--bundles is for files, or a folder with --each: --bundle writes that of a set');
+  if (bundles !== undefined && (isSet || isOne))
+    throw new UsageError(
+      '--bundles is for files, or a folder with --each: --bundle writes that of one submission',
+    );
   if (bundles !== undefined && !flags.wait) throw new UsageError('--bundles needs --wait');
-  if (force && !isSet && bundles === undefined)
+  if (force && !isSet && bundles === undefined && bundle === undefined)
     throw new UsageError('--force is for set file and bundles: there is neither');
   if (!isSet) return undefined;
   if (given.length === 1 && filesFrom === undefined && checksums === undefined) return folder;

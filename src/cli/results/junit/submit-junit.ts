@@ -60,7 +60,11 @@ export async function submitJUnit(
   try {
     const read = await readReports(cli, found, signal);
     const results = junitResults(read, details, { pathOf: pathsIn(foldersOf(junit)), asSet });
-    await submitResults(cli, results, { flags, submission: { client, build, timeoutMs, signal } });
+    await submitResults(
+      cli,
+      { ...results, otherFiles: details.files },
+      { flags, submission: { client, build, timeoutMs, signal } },
+    );
   } catch (error) {
     if (!signal.aborted) throw error;
     cli.stderr.write('interrupted: nothing was submitted\n');
