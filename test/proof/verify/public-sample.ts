@@ -86,7 +86,7 @@ function publicText(text: string): string {
 }
 
 /** Adds a time stamp over the signature by a service's authority. */
-export async function stamp(bundle: Bundle, { authority }: Service): Promise<void> {
+async function stamp(bundle: Bundle, { authority }: Service): Promise<void> {
   const { dsseEnvelope, verificationMaterial } = bundle.sigstore_bundle;
   const { evidence } = await requestTimestamp(
     { send: (request) => authority.respond(request) },
