@@ -6,16 +6,17 @@ import { useScope } from '../scope.js';
 import { Button } from '../ui/button.js';
 import { ErrorState } from '../ui/states.js';
 
+const SIGSTORE = 'bundle.sigstore.json';
 const FORMATS = [
   ['bundle.json', 'Proof bundle', 'everything that a verifier needs'],
-  ['bundle.sigstore.json', 'Sigstore bundle', 'for cosign'],
+  [SIGSTORE, 'Sigstore bundle', 'for cosign'],
   ['bundle.tlog-proof', 'C2SP tlog-proof', 'for tools of transparency logs'],
   ['bundle.cose', 'COSE receipt', 'RFC 9942'],
   ['bundle.ots', 'OpenTimestamps', 'once such a witness has landed'],
 ] as const;
 
-/** The proof, in each of its formats. */
-export function Bundle({ submission: { id } }: { submission: Submission }) {
+/** The proof, in each of its formats; of an erased statement there is no Sigstore bundle. */
+export function Bundle({ submission: { id, statementErasedAt } }: { submission: Submission }) {
   const { verifyUrl } = useScope().session;
   const client = createClient(AttestationService, useTransport());
   const download = useMutation({
@@ -32,14 +33,16 @@ export function Bundle({ submission: { id } }: { submission: Submission }) {
         <a href={`${verifyUrl}/`}>the verify page</a>.
       </p>
       <div class="stack">
-        {FORMATS.map(([format, name, hint]) => (
-          <div key={format} class="row">
-            <Button isQuiet onClick={() => download.mutate(format)}>
-              {name}
-            </Button>
-            <span class="hint">{hint}</span>
-          </div>
-        ))}
+        {FORMATS.filter(([format]) => statementErasedAt === undefined || format !== SIGSTORE).map(
+          ([format, name, hint]) => (
+            <div key={format} class="row">
+              <Button isQuiet onClick={() => download.mutate(format)}>
+                {name}
+              </Button>
+              <span class="hint">{hint}</span>
+            </div>
+          ),
+        )}
       </div>
       {download.error === null ? null : <ErrorState error={download.error} />}
     </section>

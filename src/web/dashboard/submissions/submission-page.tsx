@@ -6,10 +6,9 @@ import {
 } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { type Batch, BatchService } from '../../../../gen/attestation/v1/batches_pb.js';
 import { PageHead } from '../ui/page-head.js';
-import { safe } from '../ui/safe.js';
 import { ErrorState, Loading } from '../ui/states.js';
-import { Time } from '../ui/time.js';
 import { Bundle } from './bundle.js';
+import { Facts } from './facts.js';
 import { MerklePath } from './merkle-path.js';
 import { MetadataCard } from './metadata-card.js';
 import { SubmissionState } from './submission-state.js';
@@ -70,39 +69,5 @@ function Shown({ submission, batch }: { submission: Submission; batch: Batch | u
         </div>
       </div>
     </>
-  );
-}
-
-function Facts({ submission }: { submission: Submission }) {
-  const { artifact, leafSha256, logIndex, batchId, build, submittedAt, witnessedAt } = submission;
-  return (
-    <dl>
-      <dt>SHA-256</dt>
-      <dd>
-        <code>{artifact?.sha256}</code>
-      </dd>
-      <dt>Leaf hash</dt>
-      <dd>
-        <code>{leafSha256}</code>
-      </dd>
-      <dt>Log index</dt>
-      <dd>{logIndex.toLocaleString()}</dd>
-      <dt>Batch</dt>
-      <dd>{batchId === undefined ? 'not sealed yet' : <code>{batchId}</code>}</dd>
-      {build === undefined ? null : (
-        <>
-          <dt>Build</dt>
-          <dd>{safe(build)}</dd>
-        </>
-      )}
-      <dt>Submitted</dt>
-      <dd>
-        <Time at={submittedAt} />
-      </dd>
-      <dt>Witnessed</dt>
-      <dd>
-        <Time at={witnessedAt} none="not yet" />
-      </dd>
-    </dl>
   );
 }
