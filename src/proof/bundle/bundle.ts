@@ -55,6 +55,14 @@ export type LeafParts = {
   readonly logIndex: number;
   /** The leaf's inclusion in each of the batch's checkpoints, in their order. */
   readonly inclusionProofs: readonly (readonly Uint8Array[])[];
+} & SignatureStamps;
+
+/** The time stamps over the signature of a leaf; without members if none is made. */
+export type SignatureStamps = {
+  /** Each a TimeStampResp (DER) in base64. */
+  readonly stamps?: readonly string[];
+  /** Whether an authority has yet to make one. */
+  readonly isStampPending?: boolean;
 };
 
 /**
@@ -94,7 +102,7 @@ export function prepareBatch({ batch, logKey, notes, witnesses }: BatchParts): P
 
 /** Assembles the bundle of a leaf. */
 export function assembleBundle(shared: PreparedBatch, leafParts: LeafParts): ProofBundle {
-  const { statement, signature, dsseKey, inclusionProofs } = leafParts;
+  const { statement, signature, dsseKey, inclusionProofs, isStampPending } = leafParts;
   const statementText = statementBytes(statement);
   const leaf = rebuildLeaf(statementText, signature, dsseKey);
   return create(ProofBundleSchema, {
@@ -114,13 +122,14 @@ export function assembleBundle(shared: PreparedBatch, leafParts: LeafParts): Pro
       inclusionProof: [...(inclusionProofs[i] ?? [])],
     })),
     witnesses: [...shared.witnesses],
+    ...(isStampPending && { stampPending: true }),
   });
 }
 
 /** The Sigstore bundle inside; its checkpoint is the batch's, cosignatures included. */
 function sigstoreBundleOf(
   { checkpoints: [first], rootHash, logId }: PreparedBatch,
-  { signature, dsseKey, logIndex, inclusionProofs: [inclusionProof = []] }: LeafParts,
+  { signature, dsseKey, logIndex, stamps, inclusionProofs: [inclusionProof = []] }: LeafParts,
   statement: Uint8Array,
   leafRecord: Uint8Array,
 ): JsonObject {
@@ -133,6 +142,7 @@ function sigstoreBundleOf(
     logIndex,
     logId,
     checkpoint: { size, rootHash, note, inclusionProof },
+    stamps,
   });
 }
 

@@ -1,7 +1,7 @@
 /**
  * The Sigstore bundle v0.3 of a submission: DSSE envelope, leaf record and inclusion, in the ProtoJSON that
- * Sigstore's own tools read. There is exactly one such bundle for a submission and a checkpoint, so our verifier
- * builds it anew and compares.
+ * Sigstore's own tools read. There is exactly one such bundle for a submission and a checkpoint, but for the time stamps
+ * over its signature, so our verifier builds it anew and compares.
  */
 
 import { toBase64 } from '../bytes/encoding.js';
@@ -13,7 +13,11 @@ export const SIGSTORE_BUNDLE_MEDIA_TYPE = 'application/vnd.dev.sigstore.bundle.v
 /** The bundle's JSON. 64-bit integers are strings and bytes base64, as ProtoJSON has them. */
 export type SigstoreBundle = {
   mediaType: string;
-  verificationMaterial: { publicKey: { hint: string }; tlogEntries: TlogEntry[] };
+  verificationMaterial: {
+    publicKey: { hint: string };
+    timestampVerificationData?: { rfc3161Timestamps: { signedTimestamp: string }[] };
+    tlogEntries: TlogEntry[];
+  };
   dsseEnvelope: DsseEnvelope;
 };
 
@@ -47,14 +51,21 @@ type SigstoreBundleParts = {
     readonly note: string;
     readonly inclusionProof: readonly Uint8Array[];
   };
+  /** Time stamps over the signature: each a TimeStampResp (DER) in base64. */
+  readonly stamps?: readonly string[] | undefined;
 };
 
 /** Assembles the bundle. Members are in canonical order (RFC 8785), so that `jcs` is fast. */
 export function sigstoreBundle(parts: SigstoreBundleParts): SigstoreBundle {
+  const rfc3161Timestamps = parts.stamps?.map((signedTimestamp) => ({ signedTimestamp })) ?? [];
   return {
     dsseEnvelope: dsseEnvelope(parts.statement, parts.signature),
     mediaType: SIGSTORE_BUNDLE_MEDIA_TYPE,
-    verificationMaterial: { publicKey: { hint: parts.keyHint }, tlogEntries: [tlogEntry(parts)] },
+    verificationMaterial: {
+      publicKey: { hint: parts.keyHint },
+      ...(rfc3161Timestamps.length === 0 ? {} : { timestampVerificationData: { rfc3161Timestamps } }),
+      tlogEntries: [tlogEntry(parts)],
+    },
   };
 }
 

@@ -1,5 +1,4 @@
 /** Time stamps over the DSSE signature, which a Sigstore bundle may carry. None is needed: they date it once more. */
-import { sha256 } from '../../bytes/primitives.js';
 import { TimestampError } from '../../rfc3161/error.js';
 import { signerName } from '../../rfc3161/signer-name.js';
 import { verifyTimestamp } from '../../rfc3161/verify-timestamp.js';
@@ -26,10 +25,11 @@ export async function checkSignatureStamps(
   { envelope }: ParsedBundle,
   { authorities }: Trust,
 ): Promise<StampFinding[]> {
-  const digest = sha256(envelope.signature);
   return Promise.all(
     envelope.stamps.map(async (stamp) => {
-      const found = await Promise.all(authorities.map((authority) => checkBy(authority, stamp, digest)));
+      const found = await Promise.all(
+        authorities.map((authority) => checkBy(authority, stamp, envelope.signature)),
+      );
       const valid = found.find(({ time }) => time !== undefined);
       return valid ?? found.find(({ check }) => check.code !== UNTRUSTED) ?? byStranger(stamp);
     }),
@@ -47,11 +47,11 @@ function byStranger({ path, response }: SignatureStamp): StampFinding {
 async function checkBy(
   authority: TrustedTimestampAuthority,
   { path, response }: SignatureStamp,
-  digest: Uint8Array,
+  signature: Uint8Array,
 ): Promise<StampFinding> {
   const name = `${authority.name}’s time stamp of the signature`;
   try {
-    const stamp = { response, stamped: { digest }, chains: [authority.chain] };
+    const stamp = { response, stamped: { message: signature }, chains: [authority.chain] };
     const { genTime, latest } = await verifyTimestamp(stamp);
     if (!isValidAt(authority, genTime)) {
       const message = `${authority.name} was not trusted at ${genTime.toISOString()}`;

@@ -63,11 +63,11 @@ type SpelledLeaf = Omit<LeafParts, 'inclusionProofs'> & { readonly proofs: reado
 /** Writes a bundle as {@link bundleJson} does. `of` names its log and DSSE key. */
 type WriteBundle = (of: string, batch: BatchValues, leaf: SpelledLeaf) => Buffer;
 
-/** Creates a writer. Bundles of a log with the same DSSE key and number of checkpoints are of one kind: there are few. */
+/** Creates a writer. Bundles of a log with the same DSSE key and numbers of checkpoints and stamps are of one kind: there are few. */
 export function createBundleWriter(): WriteBundle {
   const templates = new Map<string, TextTemplate>();
   return (of, batch, leaf) => {
-    const kind = `${of} ${batch.sizes.length}`;
+    const kind = `${of} ${batch.sizes.length} ${leaf.stamps?.length ?? 0} ${leaf.isStampPending ?? false}`;
     const template = templates.get(kind) ?? makeBundleTemplate(batch, leaf);
     templates.set(kind, template);
     return fillTemplate(template, valuesOf(batch.values, leaf));
@@ -77,7 +77,7 @@ export function createBundleWriter(): WriteBundle {
 /** The values of a bundle as they are spelled in it. */
 function valuesOf(
   batch: readonly TemplateValue[],
-  { statement, signature, dsseKey, logIndex, proofs }: SpelledLeaf,
+  { statement, signature, dsseKey, logIndex, proofs, stamps = [] }: SpelledLeaf,
 ): TemplateValue[] {
   const payload = statementText(statement);
   const record = recordText(signedText(payload), toBase64(signature), toBase64(dsseKey));
@@ -92,6 +92,7 @@ function valuesOf(
     textToBase64(record),
     ...batch,
     ...proofs,
+    ...stamps,
   ];
 }
 
@@ -99,7 +100,7 @@ type Sample = { prepared: PreparedBatch; texts: BatchTexts; leaf: LeafParts };
 
 function makeBundleTemplate(
   { logId, sizes }: BatchValues,
-  { dsseKey, statement }: Pick<LeafParts, 'dsseKey' | 'statement'>,
+  { dsseKey, statement, stamps, isStampPending = false }: SpelledLeaf,
 ): TextTemplate {
   const sample = (n: 1 | 2): Sample => ({
     prepared: sampleBatch(logId, sizes.length, n),
@@ -110,6 +111,8 @@ function makeBundleTemplate(
       dsseKey,
       logIndex: Number.MAX_SAFE_INTEGER - n,
       inclusionProofs: sizes.map((_, i) => [sampleBytes(`sibling ${i}`, n)]),
+      stamps: sampleStamps(stamps, n),
+      isStampPending,
     },
   });
   return makeTemplate(
@@ -144,6 +147,11 @@ function sampleStatement(statement: StatementFields, n: number): StatementFields
     submittedAt: new Date(Date.UTC(9000, 0, n)).toISOString(),
     artifactSha256: Buffer.from(sampleBytes('artifact', n)).toString('hex'),
   };
+}
+
+/** As many sample stamps as there are stamps. */
+export function sampleStamps(stamps: readonly string[] = [], n: number): string[] {
+  return stamps.map((_, i) => toBase64(sampleBytes(`stamp ${i}`, n)));
 }
 
 function sampleBytes(of: string, n: number): Uint8Array {

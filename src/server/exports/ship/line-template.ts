@@ -1,10 +1,10 @@
 /** The lines of an exported batch: of each kind one template, made by the renderers of the API's answers. */
-import type { LeafParts } from '../../../proof/bundle/bundle.js';
+import type { LeafParts, SignatureStamps } from '../../../proof/bundle/bundle.js';
 import { fromBase64, toBase64, toHex } from '../../../proof/bytes/encoding.js';
 import { type StatementFields, statementText } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
 import type { LoadedBatch } from '../../attestations/bundles/batch-proofs.js';
-import { bundleJson } from '../../attestations/bundles/bundle-template.js';
+import { bundleJson, sampleStamps } from '../../attestations/bundles/bundle-template.js';
 import { leafSha256, recordText, signedText, textToBase64 } from '../../attestations/leaf-text.js';
 import type { ExportedRow } from '../../attestations/submissions/exported-rows.js';
 import {
@@ -28,7 +28,11 @@ type LinesOf = {
  * A submission to write: its row, its DSSE key (SPKI, DER), and the text of its inclusion proof in each of the batch's
  * checkpoints, see {@link createProofTexts}; empty in a tree of one leaf.
  */
-type LineParts<Text = Uint8Array> = { row: ExportedRow; dsseKey: Uint8Array; proofs: readonly Text[] };
+type LineParts<Text = Uint8Array> = SignatureStamps & {
+  row: ExportedRow;
+  dsseKey: Uint8Array;
+  proofs: readonly Text[];
+};
 
 /** A line in two parts: what it shares with others of its batch, and its own values. */
 export type Line = { template: TextTemplate; values: readonly TemplateValue[] };
@@ -38,27 +42,30 @@ export type Line = { template: TextTemplate; values: readonly TemplateValue[] };
  * the renderers of the API's answers take.
  */
 export function createLineRenderer(lines: LinesOf): (parts: LineParts) => Line {
-  const templates = new Map<number, TextTemplate>();
+  const templates = new Map<string, TextTemplate>();
   return (parts) => {
-    const kind = kindOf(parts.row);
+    const kind = kindOf(parts);
     const template = templates.get(kind) ?? makeLineTemplate(lines, parts);
     templates.set(kind, template);
     return { template, values: valuesOf(lines, parts) };
   };
 }
 
-/** Rows of a kind have lines with the same members, and one DSSE key. */
-function kindOf(row: ExportedRow): number {
+/** Rows of a kind have lines with the same members, as many stamps, and one DSSE key. */
+function kindOf({ row, stamps = [], isStampPending = false }: LineParts): string {
   const members =
     (row.attestedMetadata === null ? 0 : 1) +
     (row.redactedAtMs === null ? 0 : 2) +
     (row.salt === null ? 0 : 4) +
     (row.metadataErrors === null ? 0 : 8);
-  return (row.dsseKeyId * 16 + row.metadataState) * 16 + members;
+  return `${row.dsseKeyId} ${row.metadataState} ${members} ${stamps.length} ${isStampPending}`;
 }
 
 /** The values of a line as they are spelled in it, empty if lines of its kind have none. */
-function valuesOf<Text>(lines: LinesOf, { row, dsseKey, proofs }: LineParts<Text>): (string | Text)[] {
+function valuesOf<Text>(
+  lines: LinesOf,
+  { row, dsseKey, proofs, stamps = [] }: LineParts<Text>,
+): (string | Text)[] {
   const fields = statementOf(lines, row);
   const payload = statementText(fields);
   const record = recordText(signedText(payload), row.signature, toBase64(dsseKey));
@@ -78,6 +85,7 @@ function valuesOf<Text>(lines: LinesOf, { row, dsseKey, proofs }: LineParts<Text
     row.redactedAtMs === null ? '' : formatMs(row.redactedAtMs),
     row.metadataErrors === null ? '' : metadataErrorsText(withErrors(row)),
     ...proofs,
+    ...stamps,
   ];
 }
 
@@ -99,12 +107,17 @@ function withErrors(row: ExportedRow) {
 
 type SubmissionErrors = NonNullable<SubmissionView['metadataErrors']>;
 
-type Sample = { row: ExportedRow; siblings: readonly Uint8Array[] };
+type Sample = Required<SignatureStamps> & { row: ExportedRow; siblings: readonly Uint8Array[] };
 
-function makeLineTemplate(lines: LinesOf, { row, dsseKey }: LineParts): TextTemplate {
+function makeLineTemplate(
+  lines: LinesOf,
+  { row, dsseKey, stamps, isStampPending = false }: LineParts,
+): TextTemplate {
   const sample = (n: 1 | 2): Sample => ({
     row: sampleRow(row, n),
     siblings: lines.proof.prepared.checkpoints.map((_, i) => sampleBytes(`sibling ${i}`, n)),
+    stamps: sampleStamps(stamps, n),
+    isStampPending,
   });
   return makeTemplate(
     (one) => renderLine(lines, one, dsseKey),
@@ -117,7 +130,7 @@ function makeLineTemplate(lines: LinesOf, { row, dsseKey }: LineParts): TextTemp
 }
 
 /** The line as the API's answers are rendered. */
-function renderLine(lines: LinesOf, { row, siblings }: Sample, dsseKey: Uint8Array): string {
+function renderLine(lines: LinesOf, { row, siblings, ...stamps }: Sample, dsseKey: Uint8Array): string {
   const { log, batch } = lines.proof;
   const { id: batchId, status: batchStatus, witnessedAt } = batch;
   const shown = {
@@ -133,6 +146,7 @@ function renderLine(lines: LinesOf, { row, siblings }: Sample, dsseKey: Uint8Arr
     dsseKey,
     logIndex: row.logIndex,
     inclusionProofs: siblings.map((sibling) => [sibling]),
+    ...stamps,
   };
   return `{"submission":${submissionJson(shown, log.environment)},"bundle":${bundleJson(lines.proof, leaf)}}\n`;
 }

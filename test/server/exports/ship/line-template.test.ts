@@ -80,6 +80,7 @@ function makeRow(logIndex: number): { row: SubmissionRow; exported: ExportedRow 
       version: '',
       ownTiles: null,
       projectChanges: 0,
+      stamps: '',
     },
   };
   const exported = {
@@ -152,14 +153,17 @@ for (const sizes of [[1], [2, 3], [300], [700, 701, 1100]]) {
       const { row, exported } = makeRow(logIndex);
       const dsseKey = KEYS[row.dsseKeyId - 1] ?? bytes(91);
       const proofs = proofTexts.map((textOf) => textOf(logIndex, readTile));
-      const { template, values } = render({ row: exported, dsseKey, proofs });
+      const stamps = pick([], [bytes(900)], [bytes(900), bytes(901)]).map(toBase64);
+      const isStampPending = pick(true, false);
+      const { template, values } = render({ row: exported, dsseKey, proofs, stamps, isStampPending });
       const inclusionProofs = sizes.map((size) => inclusionProof(logIndex, size, readTile));
       const view = submissionView({ ...row, batchId, batchStatus, witnessedAt });
       const later = { ...view, batchId: pick(null, 'btc_later'), id: 'sub_later' };
       const statement = statementOf(row, environment);
       const { signature } = row;
       const spelled = proofs.map((text) => Buffer.from(text).toString());
-      const leaf = { statement, signature, dsseKey, logIndex, inclusionProofs, proofs: spelled };
+      const proven = { inclusionProofs, proofs: spelled, stamps, isStampPending };
+      const leaf = { statement, signature, dsseKey, logIndex, ...proven };
       const bundle = write(assembleBundle(proof.prepared, leaf));
       const submission = submissionJson(view, environment);
       const bundleBytes = writeBundle(`${row.dsseKeyId}`, batchValues(proof.prepared, proof.texts), leaf);
