@@ -381,6 +381,14 @@ CREATE TABLE sign_in_link (
 );
 CREATE INDEX sign_in_link_by_project ON sign_in_link USING btree (project_id);
 
+CREATE TABLE signature_stamp (
+  log_id integer NOT NULL,
+  log_index bigint NOT NULL,
+  witness text COLLATE "C" NOT NULL,
+  response bytea NOT NULL,
+  CONSTRAINT signature_stamp_pkey PRIMARY KEY (log_id, log_index, witness)
+);
+
 CREATE TABLE submission (
   log_id integer NOT NULL,
   log_index bigint NOT NULL,

@@ -10,7 +10,7 @@ import { connectPool, type Pool } from '../../src/server/database/connect.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
 import { type Check, isReady } from '../../src/server/ops/ops-listener.js';
 import { startApi } from '../../src/server/process/api/api.js';
-import { openWitnesses } from '../../src/server/process/open-witnesses.js';
+import { openStampWitnesses, openWitnesses } from '../../src/server/process/open-witnesses.js';
 import { openStandby, type Standby } from '../../src/server/process/standby.js';
 import { startWorker, type Worker } from '../../src/server/process/worker/worker.js';
 import { openRegister } from '../../src/server/witnessing/register/open-register.js';
@@ -199,6 +199,7 @@ async function listen(
   const options = {
     ...standby,
     config,
+    stampWitnesses: openStampWitnesses(config.witnesses),
     queuePrefix,
     register,
     log,

@@ -129,7 +129,7 @@ export function requireInteger(entry: WitnessEntry, member: string, min: number,
 }
 
 /** Reads a JSON boolean. Reports another value and returns undefined. */
-function findBoolean({ at, members, report }: WitnessEntry, member: string): boolean | undefined {
+export function findBoolean({ at, members, report }: WitnessEntry, member: string): boolean | undefined {
   const value = members[member];
   if (value === undefined || typeof value === 'boolean') return value;
   report({ name: `${at}.${member}`, problem: 'is wrong', expected: 'true or false' });

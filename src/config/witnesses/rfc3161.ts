@@ -8,6 +8,7 @@ import { InvalidValue, type SettingType } from '../settings.js';
 import {
   COMMON_MEMBERS,
   type CommonWitnessConfig,
+  findBoolean,
   findOperator,
   findText,
   readCommon,
@@ -31,6 +32,8 @@ export type Rfc3161Config = CommonWitnessConfig & {
   readonly hash: 'sha256' | 'sha384' | 'sha512';
   /** Headers of each request. May hold secrets. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Whether it stamps the signatures of submissions too. */
+  readonly stampSignatures: boolean;
 };
 
 const MEMBERS = [
@@ -44,6 +47,7 @@ const MEMBERS = [
   'headers',
   'username',
   'password',
+  'stamp_signatures',
 ];
 
 /** The chain in use, the next one, and further chains of an authority with several signers. */
@@ -74,6 +78,7 @@ export function readRfc3161(entry: WitnessEntry): Rfc3161Config {
     policyOid: findText(entry, 'policy_oid', objectIdentifier),
     hash: findText(entry, 'hash', oneOf('sha256', 'sha384', 'sha512')) ?? 'sha256',
     headers: readHeaders(entry),
+    stampSignatures: findBoolean(entry, 'stamp_signatures') ?? false,
   };
 }
 

@@ -12,7 +12,7 @@ import { HttpBodySchema } from '../../../gen/google/api/httpbody_pb.js';
 import { leafOts } from '../../proof/bundle/leaf-ots.js';
 import { jcs } from '../../proof/bytes/jcs.js';
 import { tlogProof } from '../../proof/log/tlog-proof.js';
-import { getPrincipal, type Handlers, type SerializedResponse } from '../core/call.js';
+import { type Call, getPrincipal, type Handlers, type SerializedResponse } from '../core/call.js';
 import { ApiError } from '../core/errors.js';
 import type { Principal } from '../core/principal.js';
 import type { Pool } from '../database/connect.js';
@@ -53,13 +53,13 @@ export function attestationHandlers(deps: AttestationDeps): Handlers<typeof Atte
   return {
     createAttestation: createAttestation(deps),
     batchCreateAttestations: (_request, call) => batchCreateAttestations(deps, call),
-    getAttestation: ({ id }, call) => deps.reader.read(id, getPrincipal(call)),
+    getAttestation: async ({ id }, call) => retryStamp(call, await deps.reader.read(id, getPrincipal(call))),
     updateAttestation: (request, call) => updateAttestation(deps, request, call),
     deleteAttestation: (request, call) => deleteAttestation(deps, request, call),
     listAttestations: (request, call) => listAttestations(deps, renderList, request, getPrincipal(call)),
-    getBundle: ({ id }, call) => deps.reader.readBundle(id, getPrincipal(call)),
+    getBundle: async ({ id }, call) => retryStamp(call, await deps.reader.readBundle(id, getPrincipal(call))),
     downloadBundle: async ({ id, format }, call) => {
-      const bundle = await deps.reader.readBundle(id, getPrincipal(call));
+      const bundle = await readFor(deps, format, id, call);
       const body =
         format === 'bundle.cose' ? await renderReceipt(deps, id, bundle) : renderBundle(bundle, format);
       // OpenTimestamps clients take the name without `.ots` for that of the file whose digest it is.
@@ -68,6 +68,21 @@ export function attestationHandlers(deps: AttestationDeps): Handlers<typeof Atte
       return create(HttpBodySchema, body);
     },
   };
+}
+
+const STAMPED_FORMATS = ['bundle.json', 'bundle.sigstore.json'];
+
+/** Reads a bundle to download: formats without time stamps over the signature do not wait for them. */
+async function readFor({ reader }: AttestationDeps, format: string, id: string, call: Call) {
+  if (!STAMPED_FORMATS.includes(format)) return reader.readBundle(id, getPrincipal(call), 0);
+  return retryStamp(call, await reader.readBundle(id, getPrincipal(call)));
+}
+
+/** Adds `Retry-After` to the response if a time stamp is pending. */
+function retryStamp<R extends { stampRetrySeconds?: number | undefined }>(call: Call, read: R): R {
+  if (read.stampRetrySeconds !== undefined)
+    call.responseHeaders.set('retry-after', String(read.stampRetrySeconds));
+  return read;
 }
 
 async function renderReceipt(deps: AttestationDeps, id: string, bundle: SerializedBundle) {

@@ -8,12 +8,13 @@ import type { WitnessConfig } from '../../config/witnesses/witnesses.js';
 import { fromPem } from '../../proof/asn1/pem.js';
 import { ANCHOR_METHOD } from '../../proof/evm/contract.js';
 import { encodeVerifierKey } from '../../proof/log/note.js';
+import type { StampWitness } from '../attestations/stamps/stamp-witness.js';
 import { evmAccount } from '../witnessing/clients/evm/account.js';
 import { evmWitness } from '../witnessing/clients/evm/evm.js';
 import { jsonRpcClient } from '../witnessing/clients/evm/json-rpc.js';
 import { logWitness } from '../witnessing/clients/log-witness.js';
 import { openTimestampsWitness } from '../witnessing/clients/opentimestamps.js';
-import { httpTimestampTransport, rfc3161Witness } from '../witnessing/clients/rfc3161.js';
+import { httpTimestampTransport, rfc3161Witness, signatureStamps } from '../witnessing/clients/rfc3161.js';
 import type { WitnessSetup } from '../witnessing/set-up-witnesses.js';
 
 const HASHES = { sha256: 'SHA-256', sha384: 'SHA-384', sha512: 'SHA-512' } as const;
@@ -28,6 +29,20 @@ export function openWitnesses(configs: readonly WitnessConfig[]): WitnessSetup[]
   return configs.map((config) => {
     const { kind, environments, required, everyMs } = config;
     return { kind, environments, required, everyMs, ...openWitness(config) };
+  });
+}
+
+/** The most requests for stamps of signatures to an authority elsewhere. */
+const STAMP_LIMITS = { inFlight: 8, perSecond: 50 };
+const STAMP_TIMEOUT_MS = 10_000;
+
+/** Opens those witnesses that stamp signatures. */
+export function openStampWitnesses(configs: readonly WitnessConfig[]): StampWitness[] {
+  return configs.flatMap((config) => {
+    if (config.kind !== WitnessKind.RFC3161 || !config.stampSignatures) return [];
+    const { name, environments } = config;
+    const { send, ...trust } = openTransport(config, STAMP_TIMEOUT_MS);
+    return { name, environments, ask: signatureStamps({ send, randomBytes }, trust), limits: STAMP_LIMITS };
   });
 }
 
@@ -47,13 +62,20 @@ function openWitness(config: WitnessConfig): Opened {
 }
 
 function openAuthority(config: Rfc3161Config): Opened {
-  const { name, url, operator, policyOid, headers } = config;
-  const chains = config.chainsPem.map((chain) => chain.map((pem) => fromPem('CERTIFICATE', pem)));
-  const hash = HASHES[config.hash];
-  const send = httpTimestampTransport({}, { url, headers, ...LIMITS });
+  const { name, url, operator } = config;
+  const { send, ...trust } = openTransport(config, TIMEOUT_MS);
   return {
-    witness: rfc3161Witness({ send, randomBytes }, { name, hash, chains, policyOid }),
+    witness: rfc3161Witness({ send, randomBytes }, { name, ...trust }),
     authority: { url, operator, certChainsPem: config.chainsPem.map((chain) => [...chain]) },
+  };
+}
+
+function openTransport({ url, headers, policyOid, chainsPem, hash }: Rfc3161Config, timeoutMs: number) {
+  return {
+    send: httpTimestampTransport({}, { url, headers, timeoutMs, maxBytes: MAX_ANSWER_BYTES }),
+    chains: chainsPem.map((chain) => chain.map((pem) => fromPem('CERTIFICATE', pem))),
+    hash: HASHES[hash],
+    policyOid,
   };
 }
 

@@ -2,6 +2,7 @@
 
 import type { Config, DatabaseConfig, LogConfig, MigrateConfig, UpConfig } from '../../config/config.js';
 import { type DsseKeyManager, dsseKeyManager } from '../attestations/signing/dsse-key-manager.js';
+import type { StampWitness } from '../attestations/stamps/stamp-witness.js';
 import { createLogger, flushLogger, type Logger } from '../core/logger.js';
 import { aborted, type ShutdownHooks, withShutdownHooks } from '../core/shutdown.js';
 import { connectPool, type Pool } from '../database/connect.js';
@@ -12,10 +13,17 @@ import { openRegister } from '../witnessing/register/open-register.js';
 import type { Ready } from './addresses.js';
 import { openParent, type Parent } from './api/api-process.js';
 import { type LogManager, logManager } from './log-manager.js';
-import { openWitnesses } from './open-witnesses.js';
+import { openStampWitnesses, openWitnesses } from './open-witnesses.js';
 import { type SecretKeyManager, secretKeyManager } from './secret-key-manager.js';
 import { startProcess } from './start-process.js';
-import { findConnections, readStarted, startEmbedded, writeConnections, writeCredentials } from './up.js';
+import {
+  embeddedStamps,
+  findConnections,
+  readStarted,
+  startEmbedded,
+  writeConnections,
+  writeCredentials,
+} from './up.js';
 
 export type RunOptions = {
   readonly stop: AbortSignal;
@@ -32,7 +40,16 @@ export async function runUp(
   { stop, onReady, onStep = () => {} }: RunOptions,
 ): Promise<void> {
   const parent = openParent();
-  if (parent !== undefined) return runShared(parent, stop, () => readStarted(upConfig), upConfig.logLevel);
+  if (parent !== undefined) {
+    const open = async () => {
+      const config = await readStarted(upConfig);
+      return {
+        config,
+        stampWitnesses: [await embeddedStamps(config), ...openStampWitnesses(config.witnesses)],
+      };
+    };
+    return runShared(parent, stop, open, upConfig.logLevel);
+  }
   await withShutdownHooks(async (hooks) => {
     const log = openLog(upConfig.logLevel, hooks);
     const { config, witnesses, failed } = await startEmbedded(upConfig, { log, onStep }, hooks);
@@ -47,6 +64,7 @@ export async function runUp(
       config: { ...config, logDomain },
       roles: { api: true, worker: true },
       witnesses: opened,
+      stampWitnesses: [await embeddedStamps(config), ...openStampWitnesses(config.witnesses)],
       log,
       hooks,
     });
@@ -59,7 +77,9 @@ export async function runUp(
 /** Runs an API process, or as many as the configuration says, until `stop` aborts. */
 export async function runApi(config: Config, options: RunOptions): Promise<void> {
   const parent = openParent();
-  if (parent !== undefined) return runShared(parent, options.stop, async () => config, config.logLevel);
+  const stampWitnesses = openStampWitnesses(config.witnesses);
+  const open = async () => ({ config, stampWitnesses });
+  if (parent !== undefined) return runShared(parent, options.stop, open, config.logLevel);
   await runRole(config, { api: true, worker: false }, options);
 }
 
@@ -67,14 +87,14 @@ export async function runApi(config: Config, options: RunOptions): Promise<void>
 async function runShared(
   parent: Parent,
   stop: AbortSignal,
-  readConfig: () => Promise<Config>,
+  open: () => Promise<{ config: Config; stampWitnesses: StampWitness[] }>,
   logLevel: Config['logLevel'],
 ): Promise<void> {
   try {
     await withShutdownHooks(async (hooks) => {
       const log = openLog(logLevel, hooks);
       const roles = { api: true, worker: false };
-      await startProcess({ config: await readConfig(), roles, witnesses: [], log, hooks, parent });
+      await startProcess({ ...(await open()), roles, witnesses: [], log, hooks, parent });
       await Promise.race([aborted(stop), aborted(parent.stop)]);
     });
   } catch (error) {
@@ -95,7 +115,8 @@ async function runRole(
   await withShutdownHooks(async (hooks) => {
     const log = openLog(config.logLevel, hooks);
     const witnesses = roles.worker ? openWitnesses(config.witnesses) : [];
-    onReady(await startProcess({ config, roles, witnesses, log, hooks }));
+    const stampWitnesses = openStampWitnesses(config.witnesses);
+    onReady(await startProcess({ config, roles, witnesses, stampWitnesses, log, hooks }));
     await aborted(stop);
   });
 }

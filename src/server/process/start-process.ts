@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { type Config, publicUrls } from '../../config/config.js';
+import type { StampWitness } from '../attestations/stamps/stamp-witness.js';
 import type { Logger } from '../core/logger.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
 import type { JobSender } from '../jobs/job-sender.js';
@@ -49,6 +50,8 @@ type ProcessOptions = {
   config: Config;
   roles: { api: boolean; worker: boolean };
   witnesses: readonly WitnessSetup[];
+  /** The witnesses that stamp signatures: in API processes as well. */
+  stampWitnesses: readonly StampWitness[];
   log: Logger;
   hooks: ShutdownHooks;
   parent?: Parent | undefined;
@@ -119,11 +122,11 @@ async function startOps(shared: Shared): Promise<string> {
 }
 
 async function roleOptions(shared: Shared) {
-  const { config, log } = shared;
+  const { config, log, stampWitnesses } = shared;
   shared.standby ??= openProcessStandby(shared);
   const register = await openRegister(config.checkpointRegister);
   const baseUrl = () => shared.urls.baseUrl;
-  return { config, queuePrefix: QUEUE_PREFIX, register, log, baseUrl, ...shared.standby };
+  return { config, stampWitnesses, queuePrefix: QUEUE_PREFIX, register, log, baseUrl, ...shared.standby };
 }
 
 function openProcessStandby({ config, log, metrics, checks, hooks }: Shared): Standby {

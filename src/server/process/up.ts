@@ -8,6 +8,7 @@ import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import type { Config, UpConfig } from '../../config/config.js';
 import { insertAuditEntry } from '../admin/store/audit.js';
 import { findFirstProject } from '../admin/store/projects.js';
+import type { StampWitness } from '../attestations/stamps/stamp-witness.js';
 import { readOptionalFile } from '../core/files/read-optional-file.js';
 import { writeFileAtomic } from '../core/files/write-file-atomic.js';
 import { assertPortFree } from '../core/http/listen.js';
@@ -22,7 +23,7 @@ import { type LocalServer, startPostgres } from '../embedded/postgres.js';
 import { openSecrets } from '../embedded/secrets.js';
 import type { ServerProcess } from '../embedded/server-process.js';
 import { openTimestampAuthority } from '../timestamp-authority/timestamp-authority.js';
-import { rfc3161Witness } from '../witnessing/clients/rfc3161.js';
+import { rfc3161Witness, signatureStamps } from '../witnessing/clients/rfc3161.js';
 import type { WitnessSetup } from '../witnessing/set-up-witnesses.js';
 import type { Ready } from './addresses.js';
 import { makeKey, makeProject } from './first-keys.js';
@@ -122,16 +123,33 @@ function firstFailure(servers: Record<string, ServerProcess | undefined>): Promi
   return failed;
 }
 
+/** The environments of the embedded authority. */
+const ENVIRONMENTS = [Environment.LIVE, Environment.TEST];
+/** The embedded authority takes no network, and less CPU than what reads the bundle. */
+const STAMP_LIMITS = { inFlight: 16, perSecond: 1_000 };
+
+/** Opens the embedded time-stamping authority; makes its keys, once. */
+function openEmbedded(dataDir: string) {
+  const dir = join(dataDir, 'timestamp-authority');
+  return openTimestampAuthority({ dir, clock: () => new Date(), randomBytes });
+}
+
+/** The embedded authority as one that stamps signatures, in each process. */
+export async function embeddedStamps({ dataDir }: Pick<Config, 'dataDir'>): Promise<StampWitness> {
+  const { respond, certChain, policyOid } = await openEmbedded(dataDir);
+  const ask = signatureStamps({ send: respond, randomBytes }, { chains: [certChain], policyOid });
+  return { name: EMBEDDED_WITNESS, environments: ENVIRONMENTS, ask, limits: STAMP_LIMITS };
+}
+
 /** The time-stamping authority of this process; its name says that the clock is the operator's own. */
 async function embeddedWitness(dataDir: DataDir): Promise<WitnessSetup> {
-  const dir = join(dataDir.path, 'timestamp-authority');
-  const authority = await openTimestampAuthority({ dir, clock: () => new Date(), randomBytes });
+  const authority = await openEmbedded(dataDir.path);
   const { certChain, certChainPem, policyOid } = authority;
   const trust = { name: EMBEDDED_WITNESS, chains: [certChain], policyOid };
   return {
     witness: rfc3161Witness({ send: authority.respond, randomBytes }, trust),
     kind: WitnessKind.RFC3161,
-    environments: [Environment.LIVE, Environment.TEST],
+    environments: ENVIRONMENTS,
     required: true,
     everyMs: 0,
     authority: { url: '', operator: 'self', certChainsPem: [certChainPem] },

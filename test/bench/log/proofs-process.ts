@@ -48,7 +48,7 @@ const works: Record<keyof ProofsResult, Work> = {
   proof: ({ logId, logIndex, batchTreeSize, ownTiles }) =>
     tiles.prove(logId, logIndex, [batchTreeSize ?? 0], ownTiles),
   bundle: async (row) =>
-    render(row, await proofs.get(await logCache.getLog(row.logId), row.batchTreeSize ?? 0)),
+    render(row, await proofs.get(await logCache.getLog(row.logId), row.batchTreeSize ?? 0), {}),
 };
 const cpu = {
   row: await measureCpu(works.row),

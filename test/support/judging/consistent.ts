@@ -115,7 +115,7 @@ async function verifyBundles(
   submissions: readonly SubmissionRow[],
   sources: EvidenceSources,
 ): Promise<string[]> {
-  const bundles = createBundleReader(pool, logCache, () => performance.now());
+  const bundles = createBundleReader({ pool, logCache });
   const reader = createTrustRootsReader(pool, () => 'http://localhost/verify', Date.now);
   const trustRoots = JSON.parse(String((await reader.read()).json().bytes));
   const problems: string[] = [];

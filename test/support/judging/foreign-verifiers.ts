@@ -6,18 +6,22 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bundleFromJSON, type SerializedBundle } from '@sigstore/bundle';
 import { TrustedRoot } from '@sigstore/protobuf-specs';
-import { toSignedEntity, toTrustMaterial, Verifier } from '@sigstore/verify';
+import { toSignedEntity, toTrustMaterial, Verifier, type VerifierOptions } from '@sigstore/verify';
 import { CertificateChainVerifier } from '@sigstore/verify/dist/key/certificate.js';
 import { OPENSSL } from '../foreign/openssl.js';
+
+/** Without a time stamp over the signature, which Sigstore's verifier wants by default. */
+const NO_STAMP = { timestampThreshold: 0 };
 
 /** Throws unless `@sigstore/verify` accepts a Sigstore bundle under a trusted root and these DSSE keys, in PEM. */
 export function verifyWithSigstore(
   bundle: unknown,
   trustedRoot: unknown,
   dsseKeysPem: readonly string[],
+  options: VerifierOptions = NO_STAMP,
 ): void {
   const material = toTrustMaterial(TrustedRoot.fromJSON(trustedRoot), keyFinder(dsseKeysPem));
-  const verifier = new Verifier(material, { tlogThreshold: 1, timestampThreshold: 0 });
+  const verifier = new Verifier(material, options);
   verifier.verify(toSignedEntity(bundleFromJSON(bundle as SerializedBundle)));
 }
 

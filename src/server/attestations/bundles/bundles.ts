@@ -1,6 +1,7 @@
 import type { JsonValue } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';
 import { type ProofBundle, ProofBundleSchema } from '../../../../gen/attestation/v1/bundle_pb.js';
+import type { SignatureStamps } from '../../../proof/bundle/bundle.js';
 import { toHex } from '../../../proof/bytes/encoding.js';
 import type { StatementFields } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
@@ -10,6 +11,8 @@ import type { Principal } from '../../core/principal.js';
 import type { Pool } from '../../database/connect.js';
 import { compileReader } from '../../json/codec.js';
 import type { LogCache } from '../../log/log-cache.js';
+import type { FoundStamps, SignatureStamper } from '../stamps/signature-stamper.js';
+import { parseStamps } from '../stamps/stored-stamps.js';
 import type { SubmissionRow } from '../submissions/submissions.js';
 import { type BatchProof, createBatchProofs } from './batch-proofs.js';
 import { createBundleWriter } from './bundle-template.js';
@@ -23,12 +26,17 @@ export type SerializedBundle = SerializedResponse<ProofBundle> & {
   readonly bytes: Uint8Array;
   readonly logIndex: number;
   readonly isCached: boolean;
+  /** After how many seconds to ask again for a time stamp that is pending; undefined if none is. */
+  readonly stampRetrySeconds: number | undefined;
 };
 
 /** Renders proof bundles and caches the JSON of those that are read again. */
 export type BundleReader = {
-  /** Reads the bundle of a submission. Its batch must be published. */
-  read(row: SubmissionRow): Promise<SerializedBundle>;
+  /**
+   * Reads the bundle of a submission. Its batch must be published. Waits at most {@link STAMP_WAIT_MS} for the time stamps over
+   * the signature that are not stored, or as long as the caller says.
+   */
+  read(row: SubmissionRow, stampWaitMs?: number): Promise<SerializedBundle>;
   /** Looks up a cached bundle. Returns undefined if it is not cached, not current, or not the caller's. */
   findCached(id: string, caller: Principal): Promise<SerializedBundle | undefined>;
 };
@@ -39,6 +47,9 @@ type CachedBundle = {
   proof: Pick<BatchProof, 'log' | 'treeSize' | 'evidence' | 'freshUntilMs'>;
   projectId: string;
 };
+
+/** Stamps delay a bundle by less than a second in all. */
+const STAMP_WAIT_MS = 800;
 
 const CACHE_BYTES = 16 * 1024 * 1024;
 /**
@@ -51,18 +62,26 @@ const OVERHEAD_BYTES = 1_500;
 
 const readBundle = compileReader(ProofBundleSchema);
 
+type BundleReaderDeps = {
+  pool: Pool;
+  logCache: LogCache;
+  /** Without one, bundles have the stamps that are stored. */
+  stamper?: SignatureStamper;
+  /** Monotonic milliseconds. */
+  clock?: () => number;
+};
+
 /**
  * A reader whose caches are correct with any number of processes: tiles, which only grow; what the bundles of a batch
  * share, revalidated after seconds; and bundles, current while that is unchanged. Redaction and correction do not change
- * bundles.
- *
- * @param clock monotonic milliseconds
+ * bundles. A bundle that lacks a time stamp is not cached; one that has all does not change.
  */
-export function createBundleReader(
-  pool: Pool,
-  logCache: LogCache,
+export function createBundleReader({
+  pool,
+  logCache,
+  stamper,
   clock = () => performance.now(),
-): BundleReader {
+}: BundleReaderDeps): BundleReader {
   const render = createBundleRenderer({ logCache, tiles: createProofTiles(pool) });
   const proofs = createBatchProofs(pool, clock);
   const cache = new LRUCache<string, CachedBundle>({ maxSize: CACHE_BYTES });
@@ -72,16 +91,20 @@ export function createBundleReader(
     return isCurrent(cached, await proofs.get(log, treeSize)) ? cached.bundle : undefined;
   };
   return {
-    async read(row) {
+    async read(row, stampWaitMs = STAMP_WAIT_MS) {
       if (row.batchTreeSize === null) throw new Error(`submission ${row.id} is in no published batch`);
       const log = await logCache.getLog(row.logId);
       const proof = await proofs.get(log, row.batchTreeSize);
       const cached = cache.get(row.id);
       if (cached !== undefined && isCurrent(cached, proof)) return cached.bundle;
-      const isCached = cached !== undefined || readOnce.has(row.id);
+      const stamps = await (stamper?.complete(row, log.environment, stampWaitMs) ?? storedStamps(row));
+      const isCached = !stamps.isStampPending && (cached !== undefined || readOnce.has(row.id));
       readOnce.set(row.id, true);
-      const bytes = await render(row, proof);
-      const bundle = serializedBundle(bytes, row.logIndex, isCached);
+      const bytes = await render(row, proof, stamps);
+      const bundle = serializedBundle(bytes, row.logIndex, {
+        isCached,
+        stampRetrySeconds: retrySeconds(stamps),
+      });
       if (isCached) {
         const size = bytes.length + OVERHEAD_BYTES;
         cache.set(row.id, { bundle, proof: validityOf(proof), projectId: row.projectId }, { size });
@@ -103,7 +126,20 @@ function isCurrent(cached: CachedBundle, proof: BatchProof): boolean {
   return true;
 }
 
-function serializedBundle(bytes: Buffer, logIndex: number, isCached: boolean): SerializedBundle {
+function storedStamps({ stamps }: Pick<SubmissionRow, 'stamps'>): FoundStamps {
+  const stored = parseStamps(stamps).map(({ response }) => response);
+  return { stamps: stored, isStampPending: false, retryAfterMs: 0 };
+}
+
+function retrySeconds({ isStampPending, retryAfterMs }: FoundStamps): number | undefined {
+  return isStampPending ? Math.max(1, Math.ceil(retryAfterMs / 1_000)) : undefined;
+}
+
+function serializedBundle(
+  bytes: Buffer,
+  logIndex: number,
+  state: Pick<SerializedBundle, 'isCached' | 'stampRetrySeconds'>,
+): SerializedBundle {
   let json: ReturnType<SerializedBundle['json']> | undefined;
   return {
     bytes,
@@ -113,7 +149,7 @@ function serializedBundle(bytes: Buffer, logIndex: number, isCached: boolean): S
     },
     message: () => readBundle(JSON.parse(bytes.toString()) as JsonValue),
     logIndex,
-    isCached,
+    ...state,
   };
 }
 
@@ -124,7 +160,7 @@ function validityOf({ log, treeSize, evidence, freshUntilMs }: BatchProof): Cach
 /** Creates a function that renders the bundle of a submission as JSON. */
 export function createBundleRenderer({ logCache, tiles }: { logCache: LogCache; tiles: ProofTiles }) {
   const write = createBundleWriter();
-  return async (row: SubmissionRow, proof: BatchProof): Promise<Buffer> => {
+  return async (row: SubmissionRow, proof: BatchProof, stamps: SignatureStamps): Promise<Buffer> => {
     const { logIndex, signature, dsseKeyId, ownTiles } = row;
     const { log, sizes } = proof;
     const { spki } = await logCache.getDsseKey(dsseKeyId);
@@ -134,6 +170,7 @@ export function createBundleRenderer({ logCache, tiles }: { logCache: LogCache; 
       dsseKey: spki,
       logIndex,
       proofs: await tiles.prove(log.id, logIndex, sizes, ownTiles),
+      ...stamps,
     });
   };
 }

@@ -22,10 +22,16 @@ import type { SubmissionRow } from './submissions.js';
 /** Reads submissions of the caller. Throws `submission.not_found` if one is unknown or another project's. */
 export type SubmissionReader = {
   /** Reads a submission, with its bundle if it is ready. */
-  read(id: string, caller: Principal): Promise<SerializedResponse<Submission>>;
-  /** Reads the bundle of a submission. Throws `bundle.not_ready`. */
-  readBundle(id: string, caller: Principal): Promise<SerializedBundle>;
+  read(id: string, caller: Principal): Promise<ReadSubmission>;
+  /**
+   * Reads the bundle of a submission. Throws `bundle.not_ready`. `stampWaitMs`: how long it waits for time stamps over the
+   * signature, see {@link BundleReader}.
+   */
+  readBundle(id: string, caller: Principal, stampWaitMs?: number): Promise<SerializedBundle>;
 };
+
+/** A submission; `stampRetrySeconds` is that of its bundle. */
+type ReadSubmission = SerializedResponse<Submission> & Partial<Pick<SerializedBundle, 'stampRetrySeconds'>>;
 
 /** Both look-ups are for submissions of any project. */
 type ReaderDeps = {
@@ -41,7 +47,7 @@ type ReaderDeps = {
  * `projectChanges`.
  */
 type CachedSubmission = {
-  response: SerializedResponse<Submission>;
+  response: ReadSubmission;
   version: string;
   projectChanges: number;
   bundle: SerializedBundle;
@@ -91,9 +97,9 @@ export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
       const changes = (await deps.countChanges(caller.projectId)) ?? 0;
       return changes === cached.projectChanges ? cached.response : readRow(id, caller, cached);
     },
-    async readBundle(id, caller) {
+    async readBundle(id, caller, stampWaitMs) {
       const cached = await bundles.findCached(id, caller);
-      return cached ?? bundles.read(await getReadyRow(deps, id, caller));
+      return cached ?? bundles.read(await getReadyRow(deps, id, caller), stampWaitMs);
     },
   };
 }
@@ -106,7 +112,7 @@ function bundledResponse(
   shown: SubmissionView,
   environment: Environment,
   bundle: SerializedBundle,
-): SerializedResponse<Submission> {
+): ReadSubmission {
   let around: Buffer[] | undefined;
   let etag: string | undefined;
   return {
@@ -120,6 +126,7 @@ function bundledResponse(
       return { bytes, etag };
     },
     message: () => submissionMessage(shown, environment, { bundle }),
+    stampRetrySeconds: bundle.stampRetrySeconds,
   };
 }
 

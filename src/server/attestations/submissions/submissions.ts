@@ -1,6 +1,7 @@
 import { createBatchLoader } from '../../database/batch-loader.js';
 import type { Pool, Sql } from '../../database/connect.js';
 import { ownTiles } from '../../log/store/tiles.js';
+import { stampsText } from '../stamps/stored-stamps.js';
 
 /** A submission and its batch. The batch members are null until a published batch contains it. */
 export type SubmissionRow = {
@@ -36,6 +37,8 @@ export type SubmissionRow = {
   ownTiles: string | null;
   /** The project's count of metadata changes when the row was read. */
   projectChanges: number;
+  /** The time stamps over its signature, see `parseStamps`. */
+  stamps: string;
 };
 
 const submissionColumns = (sql: Sql) => sql`
@@ -46,7 +49,8 @@ const submissionColumns = (sql: Sql) => sql`
   s.leaf_hash AS "leafHash", s.redacted_at AS "redactedAt", s.build, b.id AS "batchId", b.tree_size AS "batchTreeSize",
   b.status AS "batchStatus", b.witnessed_at AS "witnessedAt",
   s.xmin::text AS version, CASE WHEN b.registered_at IS NOT NULL THEN (${ownTiles(sql)}) END AS "ownTiles",
-  coalesce((SELECT c.changes FROM metadata_change c WHERE c.project_id = s.project_id), 0) AS "projectChanges"`;
+  coalesce((SELECT c.changes FROM metadata_change c WHERE c.project_id = s.project_id), 0) AS "projectChanges",
+  ${stampsText(sql)} AS stamps`;
 
 /** Joins the published batch `b` that contains a submission `s`: the first that ends behind its index. */
 const withBatch = (sql: Sql) => sql`

@@ -4,6 +4,7 @@ import { InfoService } from '../../../../gen/attestation/v1/service_pb.js';
 import type { Config } from '../../../config/config.js';
 import type { Principals } from '../../admin/principals.js';
 import { findReadyBundle } from '../../attestations/bundles/ready-bundle.js';
+import type { StampWitness } from '../../attestations/stamps/stamp-witness.js';
 import { ApiError, internalError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import type { Pool } from '../../database/connect.js';
@@ -38,6 +39,8 @@ import { webhookService } from './webhook-service.js';
 /** The options of an API process. Addresses are functions because the port is known only after listening. */
 export type ApiOptions = Standby & {
   config: Config;
+  /** The witnesses that stamp signatures. */
+  stampWitnesses: readonly StampWitness[];
   queuePrefix: string;
   register: Register;
   log: Logger;

@@ -6,6 +6,7 @@ import { writeTailTimes } from '../../attestations/lists/tail-times.js';
 import type { Sequencers } from '../../attestations/sequence/sequencers.js';
 import { createDsseSigners, setUpDsseKeys } from '../../attestations/signing/dsse-signers.js';
 import { openStatementKeys } from '../../attestations/signing/statement-keys.js';
+import { createSignatureStamper } from '../../attestations/stamps/signature-stamper.js';
 import type { Logger } from '../../core/logger.js';
 import type { ShutdownHooks } from '../../core/shutdown.js';
 import { connectPool, type Pool, type PoolOptions } from '../../database/connect.js';
@@ -49,7 +50,7 @@ const REFRESH_MS = 5_000;
  * opens in `hooks`, also if it throws; shutdown answers requests in flight first.
  */
 export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promise<Api> {
-  const { config, log, register, localPool, standby, guard } = options;
+  const { config, log, register, localPool, standby, guard, stampWitnesses: witnesses } = options;
   const pool = openPool(config, hooks, { name: 'api', max: config.poolSize, guard });
   const listPool = openPool(config, hooks, { name: 'list', max: LIST_CONNECTIONS, planOnce: true });
   await assertSession(pool, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
@@ -82,6 +83,8 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   refresh(hooks, () => guard(() => indexTails(pool)));
   const sequencers = openSequencers({ config, pool: writePool, logCache, guard: logGuard, jobs, standby });
   hooks.add(sequencers.close);
+  const stamper = createSignatureStamper({ pool, log, witnesses });
+  hooks.add(async () => stamper.close());
   const servers = createApiServers(options, {
     pool,
     listPool,
@@ -93,6 +96,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
     logKeys,
     submissionClock: clock.now,
     schemas: loadSchemas({ dir: config.schemaDir }),
+    stamper,
   });
   own(servers, log, hooks);
   const check = async () =>

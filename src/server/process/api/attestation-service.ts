@@ -8,6 +8,7 @@ import type { DsseSigner } from '../../attestations/create/new-submission.js';
 import { createKnownBatches } from '../../attestations/lists/listed-batches.js';
 import type { Sequencers } from '../../attestations/sequence/sequencers.js';
 import { receiptSigners } from '../../attestations/signing/receipt-signers.js';
+import type { SignatureStamper } from '../../attestations/stamps/signature-stamper.js';
 import { createSubmissionReader } from '../../attestations/submissions/submission-reader.js';
 import { createChangeCounter, createSubmissionLoader } from '../../attestations/submissions/submissions.js';
 import type { Lookup } from '../../core/lookup.js';
@@ -32,17 +33,14 @@ export type AttestationParts = {
   logKeys: HeldLogKeys;
   submissionClock: () => number;
   schemas: SchemaRegistry;
+  stamper: SignatureStamper;
 };
 
 /** Opens the look-ups of submissions and bundles over a database, with their caches. */
-export function openReaders({
-  pool,
-  logCache,
-}: Pick<AttestationParts, 'pool' | 'logCache'>): SubmissionReaders {
-  return {
-    findSubmission: createSubmissionLoader(pool),
-    bundles: createBundleReader(pool, logCache),
-  };
+export function openReaders(
+  parts: Pick<AttestationParts, 'pool' | 'logCache' | 'stamper'>,
+): SubmissionReaders {
+  return { findSubmission: createSubmissionLoader(parts.pool), bundles: createBundleReader(parts) };
 }
 
 /** Wires AttestationService over an open database. */

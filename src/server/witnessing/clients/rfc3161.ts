@@ -47,6 +47,18 @@ export function rfc3161Witness(
   };
 }
 
+/** Creates a function that requests a time stamp of a signature and verifies it, as {@link requestTimestamp} does. */
+export function signatureStamps(
+  deps: Rfc3161WitnessDeps,
+  trust: TimestampTrust & { hash?: HashName },
+): (signature: Uint8Array, signal: AbortSignal) => Promise<{ response: Uint8Array; genTime: Date }> {
+  return async (message, signal) => {
+    const question = { ...trust, message, nonce: deps.randomBytes(NONCE_BYTES) };
+    const { evidence, detail } = await requestTimestamp(deps, question, signal);
+    return { response: evidence, genTime: new Date(String(detail.gen_time)) };
+  };
+}
+
 /**
  * Requests a time stamp of `message`, by SHA-256 or `hash`, and verifies it. `evidence` is the whole TimeStampResp, `detail` is `{policy_oid, serial
  * (hex), gen_time (RFC 3339, ms), nonce (hex)}`. Throws TimestampError if the stamp does not verify, and the

@@ -15,7 +15,7 @@ t.test('a bundle is cached the second time that it is read', async (t) => {
   const { id } = await submitWitnessed(app, owner);
   const [row] = await findSubmissions(app.pool, [id]);
   if (row === undefined) throw new Error(`${id} is missing`);
-  const reader = createBundleReader(app.pool, await openLogCache(app.pool));
+  const reader = createBundleReader({ pool: app.pool, logCache: await openLogCache(app.pool) });
   const caller = { projectId: owner.projectId, environment: Environment.LIVE } as Principal;
 
   const first = await reader.read(row);
