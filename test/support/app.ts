@@ -224,6 +224,7 @@ function startTestWorker(
   const options = {
     ...standby,
     config: { ...config, witnessDeadlineMs },
+    stampWitnesses: openStampWitnesses(config.witnesses),
     baseUrl: () => EVENT_BASE_URL,
     queuePrefix,
     register,

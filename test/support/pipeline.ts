@@ -12,6 +12,7 @@ import {
   type NewSubmission,
   sequenceSubmissions,
 } from '../../src/server/attestations/sequence/sequence-submissions.js';
+import type { StampWitness } from '../../src/server/attestations/stamps/stamp-witness.js';
 import { createLogger } from '../../src/server/core/logger.js';
 import { connectPool, type Pool } from '../../src/server/database/connect.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
@@ -109,6 +110,8 @@ export type TestPipelineOptions = {
   deadlineMs?: number;
   batchMaxLeaves?: number;
   observeAttempts?: (counts: AttemptCounts) => void;
+  /** The witnesses that stamp signatures; none by default. */
+  stampWitnesses?: readonly StampWitness[];
   /** The folder of secrets and register, of several pipelines of one installation. Default: a new one. */
   dir?: string;
 };
@@ -168,6 +171,7 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
       exportSpoolBytes: 1024 * 1024 * 1024,
     },
     log: createLogger({ level: 'silent' }),
+    stampWitnesses: options.stampWitnesses ?? [],
     observeShipments: () => {},
     guard: (work) => work(),
     localPool: pool,

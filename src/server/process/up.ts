@@ -6,6 +6,8 @@ import { AuditAction, AuditActorKind } from '../../../gen/attestation/admin/v1/a
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import type { Config, UpConfig } from '../../config/config.js';
+import { sha256 } from '../../proof/bytes/primitives.js';
+import { parseResponse } from '../../proof/rfc3161/token.js';
 import { insertAuditEntry } from '../admin/store/audit.js';
 import { findFirstProject } from '../admin/store/projects.js';
 import type { StampWitness } from '../attestations/stamps/stamp-witness.js';
@@ -23,7 +25,8 @@ import { type LocalServer, startPostgres } from '../embedded/postgres.js';
 import { openSecrets } from '../embedded/secrets.js';
 import type { ServerProcess } from '../embedded/server-process.js';
 import { openTimestampAuthority } from '../timestamp-authority/timestamp-authority.js';
-import { rfc3161Witness, signatureStamps } from '../witnessing/clients/rfc3161.js';
+import { rfc3161Witness } from '../witnessing/clients/rfc3161.js';
+import { timestampRequest } from '../witnessing/clients/timestamp-request.js';
 import type { WitnessSetup } from '../witnessing/set-up-witnesses.js';
 import type { Ready } from './addresses.js';
 import { makeKey, makeProject } from './first-keys.js';
@@ -134,10 +137,17 @@ function openEmbedded(dataDir: string) {
   return openTimestampAuthority({ dir, clock: () => new Date(), randomBytes });
 }
 
-/** The embedded authority as one that stamps signatures, in each process. */
+/**
+ * The embedded authority as one that stamps signatures, in each process. What this process has made it does not verify, which
+ * takes 0.8 ms; making it takes 0.1.
+ */
 export async function embeddedStamps({ dataDir }: Pick<Config, 'dataDir'>): Promise<StampWitness> {
-  const { respond, certChain, policyOid } = await openEmbedded(dataDir);
-  const ask = signatureStamps({ send: respond, randomBytes }, { chains: [certChain], policyOid });
+  const { respond, policyOid } = await openEmbedded(dataDir);
+  const ask = async (signature: Uint8Array) => {
+    const wanted = { digest: sha256(signature), nonce: randomBytes(16), certReq: true, policyOid };
+    const response = await respond(timestampRequest(wanted));
+    return { response, genTime: parseResponse(response).tstInfo.genTime };
+  };
   return { name: EMBEDDED_WITNESS, environments: ENVIRONMENTS, ask, limits: STAMP_LIMITS };
 }
 

@@ -124,6 +124,7 @@ async function prepareShipping(wanted: Extract<ExportTask, { kind: 'ship' }>) {
       exportSpoolBytes: 1024 * 1024 * 1024,
     },
     log,
+    stampWitnesses: [],
     observeShipments: () => {},
   });
   const pipeline = { exports, send: () => {} };

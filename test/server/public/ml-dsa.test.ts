@@ -134,6 +134,7 @@ t.test('a worker without the ML-DSA-44 key of a log warns at start', async (t) =
       queuePrefix: app.queuePrefix,
       register: await openRegister(app.register),
       witnesses: [],
+      stampWitnesses: [],
       log,
       observeAlarm: () => {},
       observeAttempts: () => {},

@@ -6,7 +6,12 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Test } from 'tap';
+import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
+import type { StampWitness } from '../../../src/server/attestations/stamps/stamp-witness.js';
+import type { Pool } from '../../../src/server/database/connect.js';
 import { openTimestampAuthority } from '../../../src/server/timestamp-authority/timestamp-authority.js';
+import { httpTimestampTransport, signatureStamps } from '../../../src/server/witnessing/clients/rfc3161.js';
+import { ensureTimestampAuthority } from '../../../src/server/witnessing/store/timestamp-authorities.js';
 import { serve } from './openssl-tsa.js';
 
 /** Makes the answer to a query. */
@@ -24,6 +29,10 @@ export type StampAuthority = {
   chain: Uint8Array[];
   /** The setting that makes it a witness that stamps signatures and need not stamp checkpoints. */
   setting(name: string, members?: Record<string, unknown>): Record<string, unknown>;
+  /** The authority as a witness that stamps signatures. */
+  witness(name: string, limits?: StampWitness['limits']): StampWitness;
+  /** Stores it in trust roots, as the worker does, as if an hour ago. */
+  trustIn(pool: Pool, name: string): Promise<void>;
 };
 
 /** Serves an authority with keys of its own until the test ends. */
@@ -58,6 +67,17 @@ export async function startStampAuthority(test: Pick<Test, 'teardown'>): Promise
       stamp_signatures: true,
       ...members,
     }),
+    witness: (name, limits = { inFlight: 8, perSecond: 1_000 }) => {
+      const { certChain, policyOid } = authority;
+      const send = httpTimestampTransport({}, { url: server.url, timeoutMs: 10_000, maxBytes: 65_536 });
+      const ask = signatureStamps({ send, randomBytes }, { chains: [certChain], policyOid });
+      return { name, environments: [Environment.LIVE, Environment.TEST], ask, limits };
+    },
+    trustIn: async (pool, name) => {
+      const certChainsPem = [authority.certChainPem];
+      await ensureTimestampAuthority(pool, { name, url: '', operator: 'a test', certChainsPem });
+      await pool`UPDATE timestamp_authority SET valid_from = valid_from - interval '1 hour' WHERE name = ${name}`;
+    },
   };
   return made;
 }

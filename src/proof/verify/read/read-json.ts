@@ -137,6 +137,8 @@ function readScalar(type: ScalarType | undefined, json: unknown, path: string, r
     case ScalarType.INT32:
     case ScalarType.INT64:
       return isInteger(json) ? String(json) : addProblem(reading, path, 'must be an integer below 2^53', '0');
+    case ScalarType.BOOL:
+      return typeof json === 'boolean' ? json : addProblem(reading, path, 'must be true or false', false);
     default:
       throw new Error(`scalar type ${type} is not read at ${path}`);
   }

@@ -1,5 +1,7 @@
 import { tmpdir } from 'node:os';
 import type { Config } from '../../../config/config.js';
+import { createSignatureStamper } from '../../attestations/stamps/signature-stamper.js';
+import type { StampWitness } from '../../attestations/stamps/stamp-witness.js';
 import type { Logger } from '../../core/logger.js';
 import { createOutageLog } from '../../core/outage-log.js';
 import { createRandomSource, idMaker } from '../../core/random.js';
@@ -24,6 +26,8 @@ export type ExportsOptions = Pick<Standby, 'guard' | 'localPool'> & {
   config: Pick<Config, 'databaseUrl' | 'exportSpoolBytes'> &
     DestinationSettings & { secrets: Pick<Secrets, 'secretKeys' | 'dsse'> };
   log: Logger;
+  /** The witnesses that stamp signatures. */
+  stampWitnesses: readonly StampWitness[];
   /** Called with each object that was written, and each attempt that failed. */
   observeShipments: Exports['observe'];
 };
@@ -46,7 +50,7 @@ const MANIFEST_DELAY_MS = 60_000;
 
 /** Opens the connections for reading and recording shipments. */
 export async function openExports(options: ExportsOptions): Promise<OpenExports> {
-  const { config, guard, localPool, log, observeShipments } = options;
+  const { config, guard, localPool, log, stampWitnesses: witnesses, observeShipments } = options;
   const { databaseUrl: url, secrets } = config;
   const pool = connectPool({
     url,
@@ -64,12 +68,13 @@ export async function openExports(options: ExportsOptions): Promise<OpenExports>
     open({ exportId: row.id, projectId: row.projectId, destination: readStoredDestination(keys, row) }),
   );
   const logCache = await openLogCache(pool);
+  const stamper = createSignatureStamper({ pool, log, witnesses });
   const manifests = createManifestSigner(pool, logCache, secrets.dsse);
   const exports: Exports = {
     pool,
     log,
     destinations,
-    renderLines: createExportLines(pool, logCache),
+    renderLines: createExportLines(pool, logCache, stamper),
     areLinesLonger: createLineMeasure(pool, logCache),
     signManifest: manifests.sign,
     slots: createProjectSlots(MAX_ACTIVE),
@@ -94,6 +99,7 @@ export async function openExports(options: ExportsOptions): Promise<OpenExports>
     },
     close: async () => {
       aborting.abort();
+      stamper.close();
       await stopRenewing();
       await destinations.close();
       await manifests.close();

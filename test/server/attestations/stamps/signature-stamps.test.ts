@@ -137,11 +137,17 @@ t.test('concurrent reads, of two processes as well, share what is stored first',
 });
 
 t.test('a slow authority delays no bundle by more than a second, and its stamp is in the next', async (t) => {
-  const { id } = await submitWitnessed(app, owner);
+  const { id, artifactSha256 } = await submitWitnessed(app, owner);
   authority.delayMs = 3_000;
   const late = await read(id);
   t.match(late, { stamps: [], isPending: true, retryAfter: '1' });
   t.ok(late.ms < 1_000, `${late.ms} ms`);
+  const trustRoots = (await app.rest('/verify/trust_roots.json')).json;
+  const verify = (bundle: JsonObject) =>
+    verifyBundle(bundle, { trustRoots, artifactSha256, now: new Date() });
+  t.match(await verify(late.json), { verdict: 'verified', unproven: [] });
+  const changed = await verify({ ...late.json, stamp_pending: 'yes' });
+  t.match(changed, { verdict: 'not_verified', summary: /must be true or false/ });
   const { headers, json } = await app.rest(`/v1/attestations/${id}`, { apiKey: owner.key });
   t.equal(headers['retry-after'], '1');
   t.equal((json.bundle as JsonObject).stamp_pending, true);
