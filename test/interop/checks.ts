@@ -5,7 +5,6 @@ import { runBuf } from '../support/calling/buf.js';
 import { run } from './command.js';
 import { accepting, type Row, refusing } from './rows.js';
 import type { Scene } from './scene.js';
-import { cosign } from './sigstore-checks.js';
 import { build, CHECKOUT, MODULE, paste, TOOLS_PATH, tool, verifyingScripts } from './tools.js';
 
 /** The lines of docs/verifying.md, as pasted into a shell, for a witness of the batch's checkpoint and for one that came later. */
@@ -19,7 +18,6 @@ export async function checkPastedLines({ dir, laterDir, projectId }: Scene): Pro
     ]),
     accepting('docs', 'jq, openssl and cosign', await paste(foreignLines, dir), foreign),
     accepting('docs', 'the same, a later witness', await paste(foreignLines, laterDir), foreign),
-    refusing('docs', 'cosign, told to want a time stamp', await cosign(dir, {}, '--use-signed-timestamps')),
   ];
 }
 

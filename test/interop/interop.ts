@@ -14,7 +14,7 @@ import { checkRpcs } from './rpc-checks.js';
 import { runAll } from './running.js';
 import { checkExports } from './s3-checks.js';
 import { openScene } from './scene.js';
-import { checkSigstore } from './sigstore-checks.js';
+import { checkSigstore, checkStamps } from './sigstore-checks.js';
 import { checkPrerequisites, installTools } from './tools.js';
 import { checkWitnesses } from './witness-checks.js';
 
@@ -55,6 +55,7 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkPastedLines,
       checkManifest,
       checkSigstore,
+      checkStamps,
       checkTimestamps,
       checkPublicLog,
       checkClient,

@@ -49,6 +49,23 @@ export const TAMPERINGS: readonly Tampering[] = [
   ['a member that the format does not have', (b) => set(b, { comment: 'x' })],
 ];
 
+/** Changes after which a bundle has no time stamp over its signature, which verifiers must refuse that want one. */
+export const STAMP_TAMPERINGS: readonly Tampering[] = [
+  ['no time stamp', ({ verificationMaterial }) => delete verificationMaterial.timestampVerificationData],
+  ['the time stamp of another submission', (b, o) => setStamp(b, stampOf(o))],
+  ['a changed byte in the time stamp', (b) => setStamp(b, changeAt(stampOf(b), stampOf(b).length - 20))],
+];
+
+function stampOf({ verificationMaterial: { timestampVerificationData } }: SigstoreBundle): string {
+  const [stamp] = timestampVerificationData?.rfc3161Timestamps ?? [];
+  if (stamp === undefined) throw new Error('the bundle has no time stamp');
+  return stamp.signedTimestamp;
+}
+
+function setStamp({ verificationMaterial }: SigstoreBundle, signedTimestamp: string): void {
+  set(verificationMaterial, { timestampVerificationData: { rfc3161Timestamps: [{ signedTimestamp }] } });
+}
+
 /** The bundle with a change made to it. */
 export function tampered(
   bundle: SigstoreBundle,

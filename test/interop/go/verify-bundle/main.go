@@ -1,6 +1,6 @@
 // Verifies a Sigstore bundle with sigstore-go: a file, the bundle, a trusted root and a public key in PEM. As
 // docs/verifying.md says, an entry in the log is required and no time stamp; with -time a time stamp or the log's own
-// time is required too.
+// time is required too, as in the library's documentation, and with -stamp a time stamp over the signature.
 package main
 
 import (
@@ -19,19 +19,31 @@ import (
 
 func main() {
 	wantsTime := flag.Bool("time", false, "want a time stamp, or a time from the log")
+	wantsStamp := flag.Bool("stamp", false, "want a time stamp over the signature")
 	flag.Parse()
 	if flag.NArg() != 4 {
-		fmt.Fprintln(os.Stderr, "usage: verify-bundle [-time] FILE BUNDLE TRUSTED_ROOT KEY")
+		fmt.Fprintln(os.Stderr, "usage: verify-bundle [-time] [-stamp] FILE BUNDLE TRUSTED_ROOT KEY")
 		os.Exit(2)
 	}
-	if err := check(*wantsTime, flag.Arg(0), flag.Arg(1), flag.Arg(2), flag.Arg(3)); err != nil {
+	if err := check(timeOption(*wantsTime, *wantsStamp), flag.Arg(0), flag.Arg(1), flag.Arg(2), flag.Arg(3)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	fmt.Println("sigstore-go: verified")
 }
 
-func check(wantsTime bool, artifactPath, bundlePath, rootPath, keyPath string) error {
+func timeOption(wantsTime, wantsStamp bool) verify.VerifierOption {
+	switch {
+	case wantsStamp:
+		return verify.WithSignedTimestamps(1)
+	case wantsTime:
+		return verify.WithObserverTimestamps(1)
+	default:
+		return verify.WithNoObserverTimestamps()
+	}
+}
+
+func check(time verify.VerifierOption, artifactPath, bundlePath, rootPath, keyPath string) error {
 	signed, err := bundle.LoadJSONFromPath(bundlePath)
 	if err != nil {
 		return err
@@ -43,10 +55,6 @@ func check(wantsTime bool, artifactPath, bundlePath, rootPath, keyPath string) e
 	keys, err := trustedKey(keyPath)
 	if err != nil {
 		return err
-	}
-	time := verify.WithNoObserverTimestamps()
-	if wantsTime {
-		time = verify.WithObserverTimestamps(1)
 	}
 	verifier, err := verify.NewVerifier(root.TrustedMaterialCollection{logs, keys}, verify.WithTransparencyLog(1), time)
 	if err != nil {
