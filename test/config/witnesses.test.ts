@@ -19,6 +19,7 @@ t.test('witnesses are read from JSON or a file, which may begin with a byte orde
     operator: 'Somebody',
     policy_oid: '1.3.6.1.4.1.13762.3',
     hash: 'sha512',
+    stamp_signatures: true,
     headers: { 'X-Api-Key': 'k' },
     username: 'user',
     password: 'pass:word',
@@ -36,6 +37,7 @@ t.test('witnesses are read from JSON or a file, which may begin with a byte orde
       policyOid: undefined,
       hash: 'sha256',
       headers: {},
+      stampSignatures: false,
     },
     {
       name: 'tsa-2',
@@ -49,6 +51,7 @@ t.test('witnesses are read from JSON or a file, which may begin with a byte orde
       policyOid: '1.3.6.1.4.1.13762.3',
       hash: 'sha512',
       headers: { 'x-api-key': 'k', authorization: 'Basic dXNlcjpwYXNzOndvcmQ=' },
+      stampSignatures: true,
     },
   ];
   const inline = ` ${JSON.stringify([minimal, full])}`;
@@ -104,6 +107,7 @@ t.test('each wrong member of a witness is reported under its place', async (t) =
     [{ environments: 'live' }, /^WITNESSES\[0\]\.environments is wrong$/],
     [{ environments: ['live', 'prod'] }, /^WITNESSES\[0\]\.environments is wrong$/],
     [{ required: 'yes' }, /^WITNESSES\[0\]\.required is wrong$/],
+    [{ stamp_signatures: 'true' }, /^WITNESSES\[0\]\.stamp_signatures is wrong$/],
     [{ every: '1 hour' }, /^WITNESSES\[0\]\.every is "1 hour"$/],
     [{ operator: 'a\nb' }, /^WITNESSES\[0\]\.operator is "a\\nb"$/],
     [{ policy_oid: '3.1' }, /^WITNESSES\[0\]\.policy_oid is "3.1"$/],
@@ -140,6 +144,15 @@ t.test('each wrong member of a witness is reported under its place', async (t) =
   }
   t.same(problemsOf({ WITNESSES: JSON.stringify([good, { ...good, url: 'https://other.example' }]) }), [
     'WITNESSES has more than one "tsa"',
+  ]);
+  const stamping = Array.from({ length: 5 }, (_, i) => ({
+    ...good,
+    name: `tsa-${i}`,
+    stamp_signatures: true,
+  }));
+  t.same(problemsOf({ WITNESSES: JSON.stringify(stamping.slice(1)) }), []);
+  t.same(problemsOf({ WITNESSES: JSON.stringify(stamping) }), [
+    'WITNESSES has 5 witnesses with "stamp_signatures"',
   ]);
   const bare = JSON.stringify([{ kind: 'rfc3161' }, { kind: 'rfc3161' }]);
   t.equal(problemsOf({ WITNESSES: bare }).length, 6, 'those of every witness');

@@ -116,7 +116,7 @@ async function allRefuse(dir: string, what: string, instead: Instead): Promise<R
 }
 
 /** The line of cosign, with other files in the places of some. */
-export async function cosign(dir: string, instead: Instead, flag = ''): Promise<Said> {
+async function cosign(dir: string, instead: Instead, flag = ''): Promise<Said> {
   const scripts = (await verifyingScripts()).join('\n');
   const [line] = /^cosign verify-blob-attestation(?:.*\\\n)*.*/m.exec(scripts) ?? [''];
   return paste(`${withFiles(line, instead)} ${flag}`, dir);

@@ -62,6 +62,7 @@ export function readWitnesses(settings: Settings, policy: readonly QuorumConfig[
   const read = witnesses.filter((witness) => witness !== undefined);
   reportRepeatedNames(settings, read);
   reportTooManyCosigners(settings, read);
+  reportTooManyStamps(settings, read);
   reportSharedAccounts(
     settings,
     read.filter((witness) => witness.kind === WitnessKind.EVM),
@@ -137,6 +138,16 @@ function reportTooManyCosigners({ report }: Settings, witnesses: readonly Witnes
   if (keys.length <= MAX_COSIGNATURES) return;
   const expected = `at most ${MAX_COSIGNATURES} of all witnesses`;
   report({ name: 'WITNESSES', problem: `has ${keys.length} verifier keys`, expected });
+}
+
+/** Each bundle waits for all of them, and verifiers read 16 stamps, those of former authorities too. */
+const MAX_STAMPS = 4;
+
+function reportTooManyStamps({ report }: Settings, witnesses: readonly WitnessConfig[]): void {
+  const stamping = witnesses.filter((one) => 'stampSignatures' in one && one.stampSignatures).length;
+  if (stamping <= MAX_STAMPS) return;
+  const problem = `has ${stamping} witnesses with "stamp_signatures"`;
+  report({ name: 'WITNESSES', problem, expected: `at most ${MAX_STAMPS}` });
 }
 
 function parseJson(text: string): unknown {

@@ -6,7 +6,7 @@ import {
   hasPublicLookup,
   isPublicSubmission,
 } from '../attestations/artifacts/public-lookup.js';
-import type { ReadyBundle } from '../attestations/bundles/ready-bundle.js';
+import type { BundleBytes, ReadyBundle } from '../attestations/bundles/ready-bundle.js';
 import { unavailable } from '../core/errors.js';
 import { handleOtherMethods, sendPublic } from '../core/http/public-response.js';
 import { limitConcurrency } from '../core/limit-concurrency.js';
@@ -25,8 +25,11 @@ type PublicLookupDeps = {
   monotonicMs: () => number;
 };
 
-/** Reads the JSON of a bundle that anyone may read, for a peer. Returns undefined for any other submission, unknown or not. */
-type PublicBundleReader = (id: string, peer: string | undefined) => Promise<Uint8Array | undefined>;
+/** A bundle that anyone may read, with the time stamps that are stored; `complete` waits for those that it lacks. */
+type PublicBundle = BundleBytes & { complete: () => Promise<BundleBytes> };
+
+/** Reads a bundle that anyone may read, for a peer. Returns undefined for any other submission, unknown or not. */
+type PublicBundleReader = (id: string, peer: string | undefined) => Promise<PublicBundle | undefined>;
 
 /** Dependencies of public bundles. */
 export type PublicBundleDeps = Pick<PublicLookupDeps, 'pool' | 'isDefault'> & {
@@ -58,7 +61,12 @@ export function createPublicBundleReader({
   const limited = limitReads();
   const read = async (id: string) => {
     if (!(await isPublicSubmission(pool, id, isDefault))) return undefined;
-    return (await findBundle(id))?.read();
+    const found = await findBundle(id);
+    if (found === undefined) return undefined;
+    const { bytes, stampRetrySeconds } = await found.read(0);
+    const bundle = { bytes, stampRetrySeconds };
+    // Later, so that who waits for a time stamp keeps nobody from reading.
+    return { ...bundle, complete: async () => (stampRetrySeconds === undefined ? bundle : found.read()) };
   };
   return async (id, peer) => (ID.test(id) ? limited(() => read(id), peer) : undefined);
 }
@@ -86,8 +94,10 @@ export function publicLookupRoutes(app: FastifyInstance, deps: PublicLookupDeps)
     return sendPublic(request, reply, { bytes: page, contentType: JSON_TYPE, cacheControl: CACHE });
   });
   app.get<{ Params: { id: string } }>(`${PUBLIC_PATH}/bundle/:id`, async (request, reply) => {
-    const bytes = await deps.readPublicBundle(request.params.id, request.peer);
-    if (bytes === undefined) return notFound(reply);
+    const found = await deps.readPublicBundle(request.params.id, request.peer);
+    if (found === undefined) return notFound(reply);
+    const { bytes, stampRetrySeconds } = await found.complete();
+    if (stampRetrySeconds !== undefined) void reply.header('retry-after', stampRetrySeconds);
     return sendPublic(request, reply, { bytes, contentType: JSON_TYPE, cacheControl: CACHE });
   });
   for (const path of ['/lookup', '/bundle/:id']) handleOtherMethods(app, PUBLIC_PATH + path);

@@ -14,7 +14,7 @@ import { UNKNOWN_BADGE, verifiedBadge } from './badge.js';
 /** Dependencies of badges. */
 type BadgeDeps = {
   /** Reads the JSON of a bundle that anyone may read. Returns undefined for any other submission. */
-  readPublicBundle: (id: string, peer: string | undefined) => Promise<Uint8Array | undefined>;
+  readPublicBundle: (id: string, peer: string | undefined) => Promise<{ bytes: Uint8Array } | undefined>;
   readTrustRoots: () => Promise<SerializedResponse<TrustRoots>>;
   now: () => Date;
 };
@@ -41,7 +41,7 @@ export function badgeRoutes(app: FastifyInstance, deps: BadgeDeps, path: string)
       .header('content-security-policy', POLICY)
       .header('cross-origin-resource-policy', 'cross-origin');
     if (bundle === undefined) return sendPublic(request, reply.code(404), { ...SVG, bytes: UNKNOWN_BADGE });
-    return sendPublic(request, reply, { ...SVG, bytes: await readBadge(bundle, request.peer) });
+    return sendPublic(request, reply, { ...SVG, bytes: await readBadge(bundle.bytes, request.peer) });
   });
   handleOtherMethods(app, route);
 }

@@ -25,7 +25,7 @@ function openBadges(t: Test, all: number) {
       readPublicBundle: async (id) => {
         if (++waiting === all) release();
         await released;
-        return Buffer.from(id);
+        return { bytes: Buffer.from(id) };
       },
       readTrustRoots: async () => trustRoots,
       now: () => new Date(),

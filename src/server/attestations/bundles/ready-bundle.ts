@@ -1,9 +1,12 @@
 import { isBundleReady } from '../submissions/submission-reader.js';
 import type { SubmissionRow } from '../submissions/submissions.js';
-import type { BundleReader } from './bundles.js';
+import type { BundleReader, SerializedBundle } from './bundles.js';
 
-/** The bundle of a submission of any project; `read` renders its JSON. */
-export type ReadyBundle = { projectId: string; read: () => Promise<Uint8Array> };
+/** The JSON of a bundle; `stampRetrySeconds` is as of a {@link SerializedBundle}. */
+export type BundleBytes = Pick<SerializedBundle, 'bytes' | 'stampRetrySeconds'>;
+
+/** The bundle of a submission of any project; `read` renders it, and waits for time stamps as {@link BundleReader} does. */
+export type ReadyBundle = { projectId: string; read: (stampWaitMs?: number) => Promise<BundleBytes> };
 
 /** Look-ups of submissions and bundles of any project. */
 export type SubmissionReaders = {
@@ -18,5 +21,5 @@ export async function findReadyBundle(
 ): Promise<ReadyBundle | undefined> {
   const row = await findSubmission(id);
   if (row === undefined || !isBundleReady(row)) return undefined;
-  return { projectId: row.projectId, read: async () => (await bundles.read(row)).bytes };
+  return { projectId: row.projectId, read: (stampWaitMs) => bundles.read(row, stampWaitMs) };
 }

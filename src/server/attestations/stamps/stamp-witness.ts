@@ -90,7 +90,7 @@ export function createStampRequests(deps: RequestDeps, witness: StampWitness): S
         if (startMs >= untilMs || startMs < restUntilMs || closing.aborted) return resolve(undefined);
         resolve(await attempt(leaf));
         const leftMs = slotMs - (clock() - startMs);
-        if (leftMs > 0) await delay(leftMs, undefined, { ref: false });
+        if (leftMs > 0) await delay(leftMs);
       };
       inTurn(work).catch(() => resolve(undefined));
     });

@@ -14,7 +14,8 @@ import { startStampAuthority } from '../../../support/witnesses/stamp-authority.
 import { submit, submitWitnessed } from '../../rpc/submitting.js';
 
 const authority = await startStampAuthority(t);
-const app = await startApp(t, { apis: 2, env: { WITNESSES: JSON.stringify([authority.setting('stamps')]) } });
+const env = { PUBLIC_LOOKUP: 'true', WITNESSES: JSON.stringify([authority.setting('stamps')]) };
+const app = await startApp(t, { apis: 2, env });
 const owner = await newKey(app);
 const { downloadBundle, getAttestation, getBundle } = AttestationService.method;
 const surfaces = [...app.surfaces(), ...app.surfaces(app.baseUrls[1])];
@@ -160,6 +161,23 @@ t.test('a slow authority delays no bundle by more than a second, and its stamp i
   t.match(await untilStamped(id), { isPending: false, retryAfter: undefined });
   t.equal(authority.asked, asked, 'the request of before went on');
   authority.delayMs = 0;
+});
+
+t.test('a public bundle waits for a stamp, and a badge does not', async (t) => {
+  const { id } = await submitWitnessed(app, owner);
+  authority.delayMs = 1_500;
+  const { asked } = authority;
+  t.equal((await app.rest(`/verify/badge/${id}.svg`)).status, 200);
+  t.equal(authority.asked, asked);
+  const late = await app.rest(`/verify/bundle/${id}`);
+  t.match(late, { status: 200, headers: { 'retry-after': '1' }, json: { stamp_pending: true } });
+  const { headers, json } = await until('the stamp is there', async () => {
+    const found = await app.rest(`/verify/bundle/${id}`);
+    return found.json.stamp_pending === undefined && found;
+  });
+  authority.delayMs = 0;
+  t.notOk('retry-after' in headers);
+  t.equal(stampsOf(json.sigstore_bundle as unknown as SigstoreBundle).length, 1);
 });
 
 t.test('a dead authority is left alone for a while, and asked again', async (t) => {
