@@ -461,6 +461,20 @@ CREATE TABLE trusted_witness (
   CONSTRAINT trusted_witness_pkey PRIMARY KEY (id)
 );
 
+CREATE TABLE tuf_file (
+  name text COLLATE "C" NOT NULL,
+  role text COLLATE "C",
+  version bigint,
+  content bytea NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT tuf_file_pkey PRIMARY KEY (name),
+  CONSTRAINT tuf_file_check CHECK (((role IS NULL) = (version IS NULL))),
+  CONSTRAINT tuf_file_content_check CHECK ((length(content) <= 500000)),
+  CONSTRAINT tuf_file_role_check CHECK ((role = ANY (ARRAY['root'::text, 'targets'::text, 'snapshot'::text, 'timestamp'::text]))),
+  CONSTRAINT tuf_file_role_version_key UNIQUE (role, version),
+  CONSTRAINT tuf_file_version_check CHECK ((version > 0))
+);
+
 CREATE TABLE usage_counter (
   api_key_id text COLLATE "C" NOT NULL,
   window_seconds integer NOT NULL,

@@ -3,7 +3,7 @@
 import type { Secrets } from '../server/keys/secrets.js';
 import { type RegisterConfig, readRegisterConfig } from './checkpoint-register.js';
 import { type CosignerConfig, readCosignerConfig } from './cosigner-settings.js';
-import { dsseKeyFiles, logKeyFiles, mlDsaKeyFiles, secretKey } from './secret-setting-types.js';
+import { dsseKeyFiles, logKeyFiles, mlDsaKeyFiles, secretKey, tufKeyFiles } from './secret-setting-types.js';
 import {
   type LogLevel,
   readDataDir,
@@ -106,6 +106,7 @@ function readUp(settings: Settings): UpConfig {
       dsse: settings.find('DSSE_KEY_FILE', dsseKeyFiles),
       log: settings.find('LOG_KEY_FILE', logKeyFiles),
       logMlDsa: settings.find('LOG_ML_DSA_KEY_FILE', mlDsaKeyFiles),
+      tuf: settings.find('TUF_KEY_FILE', tufKeyFiles),
       adminToken: settings.find('ADMIN_TOKEN', adminToken),
     },
   };
@@ -120,6 +121,7 @@ function readServer(settings: Settings): Config {
       dsse: settings.require('DSSE_KEY_FILE', dsseKeyFiles),
       log: settings.require('LOG_KEY_FILE', logKeyFiles),
       logMlDsa: settings.find('LOG_ML_DSA_KEY_FILE', mlDsaKeyFiles),
+      tuf: settings.find('TUF_KEY_FILE', tufKeyFiles) ?? [],
       adminToken: settings.find('ADMIN_TOKEN', adminToken),
     },
     ...readServerSettings(settings, { isLocal: false }),

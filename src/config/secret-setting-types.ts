@@ -41,12 +41,25 @@ export const mlDsaKeyFiles: SettingType<SigningKeys<MlDsaKey>> = keyFiles(
   (a, b) => Buffer.compare(a.publicKey, b.publicKey) === 0,
 );
 
+/** `<path>`, or several separated by commas: different Ed25519 keys in PKCS#8 PEM, or keys of another process. */
+export const tufKeyFiles: SettingType<readonly KeySource[]> = {
+  expected: '<file>, or several separated by commas, each with an Ed25519 private key in PKCS#8 PEM',
+  parse: (text) => {
+    const named = text.split(',', MAX_KEYS + 1).map((path) => ({ path }));
+    return someOf(readKeys(named, readKeySource('log'), isSameSource));
+  },
+};
+
 function keySources(algorithm: string, use: SigningKeyUse): SettingType<SigningKeys<KeySource>> {
-  return keyFiles<KeySource>(
-    algorithm,
-    (path) => parseSocketKey(path) ?? readKeyFile(path, (pem): KeyObject => parseSigningKey(pem, use)),
-    (a, b) => (a instanceof KeyObject ? b instanceof KeyObject && a.equals(b) : isSameSocketKey(a, b)),
-  );
+  return keyFiles<KeySource>(algorithm, readKeySource(use), isSameSource);
+}
+
+function readKeySource(use: SigningKeyUse): (path: string) => KeySource {
+  return (path) => parseSocketKey(path) ?? readKeyFile(path, (pem): KeyObject => parseSigningKey(pem, use));
+}
+
+function isSameSource(a: KeySource, b: KeySource): boolean {
+  return a instanceof KeyObject ? b instanceof KeyObject && a.equals(b) : isSameSocketKey(a, b);
 }
 
 const SOCKET_KEY = /^socket:(\/[^#]{1,100})#([\w.:@/-]{1,128})$/;
@@ -72,13 +85,23 @@ function keyFiles<K>(
     expected: `live=<file>,test=<file>, each with an ${algorithm} private key in PKCS#8 PEM`,
     parse: (text) => {
       const named = text.split(',').map(parseNamedKey);
-      const keys = named.map(({ path }) => readKey(path));
-      const twice = keys.findIndex((key, i) => keys.slice(0, i).some((other) => isSame(other, key)));
-      if (twice >= 0) throw new InvalidValue(`${named[twice]!.path} has a key that is already named`);
+      const keys = readKeys(named, readKey, isSame);
       const of = (environment: string) => keys.filter((_, i) => named[i]!.environment === environment);
       return { live: someOf(of('live')), test: someOf(of('test')) };
     },
   };
+}
+
+/** Throws InvalidValue if a key occurs twice. */
+function readKeys<K>(
+  named: readonly { path: string }[],
+  readKey: (path: string) => K,
+  isSame: (a: K, b: K) => boolean,
+): K[] {
+  const keys = named.map(({ path }) => readKey(path));
+  const twice = keys.findIndex((key, i) => keys.slice(0, i).some((other) => isSame(other, key)));
+  if (twice >= 0) throw new InvalidValue(`${named[twice]!.path} has a key that is already named`);
+  return keys;
 }
 
 const MAX_KEYS = 8;
@@ -92,7 +115,7 @@ function parseNamedKey(text: string): { environment: string; path: string } {
 function someOf<K>([first, ...more]: K[]): [K, ...K[]] {
   if (first === undefined) throw new InvalidValue();
   if (more.length >= MAX_KEYS)
-    throw new InvalidValue(`there are more than ${MAX_KEYS} keys of one environment`);
+    throw new InvalidValue(`there are more than ${MAX_KEYS} keys for the same use`);
   return [first, ...more];
 }
 

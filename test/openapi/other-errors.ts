@@ -2,9 +2,11 @@
 import type { Test } from 'tap';
 import { ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
 import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
+import { TufService } from '../../gen/attestation/admin/v1/tuf_pb.js';
 import { WitnessService } from '../../gen/attestation/admin/v1/witnesses_pb.js';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
+import { makeRoot, metadataText } from '../../src/server/public/tuf/metadata.js';
 import { creation } from '../server/rpc/samples.js';
 import { type App, startApp } from '../support/app.js';
 import { adminOf } from '../support/calling/admin.js';
@@ -97,6 +99,13 @@ export const OTHER_ERRORS: Readonly<Record<string, (t: Test, app: App) => Promis
     const { surfaces, token } = adminOf(app);
     const { askWitness } = WitnessService.method;
     return byRpc(surfaces, ({ call }) => call(askWitness, { name: 'nobody' }, token));
+  },
+  'tuf.conflict': async (_t, app) => {
+    const { surfaces, token } = adminOf(app);
+    const keys = { rootKeys: [new Uint8Array(32)], threshold: 1, onlineKey: new Uint8Array(32) };
+    const root = metadataText(makeRoot(5, keys, Date.now()));
+    const input = { root, targets: '{}', files: [{ name: 'a', content: '{}' }] };
+    return byRpc(surfaces, ({ call }) => call(TufService.method.publishTuf, input, token));
   },
   'api_key.not_active': async (_t, app) => {
     const { surfaces, token, ask } = adminOf(app);

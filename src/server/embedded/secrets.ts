@@ -27,6 +27,7 @@ export async function openSecrets(
     dsse: given.dsse ?? (await openSigningKeys(dir, 'dsse')),
     logMlDsa: given.logMlDsa,
     log: given.log ?? (await openSigningKeys(dir, 'log')),
+    tuf: given.tuf ?? [await openSigningKey(dir, 'tuf.pem', 'log')],
     adminToken: given.adminToken ?? (await openFile(dir, ADMIN_TOKEN_FILE, newToken, parseToken)),
   };
 }
@@ -36,14 +37,17 @@ function secretsDir(dataDir: string): string {
 }
 
 async function openSigningKeys(dir: string, use: SigningKeyUse): Promise<SigningKeys> {
-  const open = (environment: string) =>
-    openFile(
-      dir,
-      `${use}-${environment}.pem`,
-      () => newSigningKey(use),
-      (pem): KeyObject => parseSigningKey(pem, use),
-    );
+  const open = (environment: string) => openSigningKey(dir, `${use}-${environment}.pem`, use);
   return { live: [await open('live')], test: [await open('test')] };
+}
+
+function openSigningKey(dir: string, name: string, use: SigningKeyUse): Promise<KeyObject> {
+  return openFile(
+    dir,
+    name,
+    () => newSigningKey(use),
+    (pem) => parseSigningKey(pem, use),
+  );
 }
 
 async function openFile<T>(

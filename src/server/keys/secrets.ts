@@ -38,6 +38,8 @@ export type Secrets = {
   readonly log: SigningKeys<KeySource>;
   /** ML-DSA-44, to sign checkpoints a second time; undefined if not configured. */
   readonly logMlDsa: SigningKeys<MlDsaKey> | undefined;
+  /** Ed25519, to sign snapshot and timestamp metadata of TUF; none if not configured. */
+  readonly tuf: readonly KeySource[];
   /** The token of the admin API. The admin API is off if undefined. */
   readonly adminToken: string | undefined;
 };

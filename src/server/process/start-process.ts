@@ -21,6 +21,7 @@ import {
   addStandbyGauge,
 } from '../ops/process-gauges.js';
 import { addQueueGauges } from '../ops/queue-gauges.js';
+import { addTufGauges } from '../ops/tuf-gauges.js';
 import { warnIfUnwitnessed } from '../ops/unwitnessed.js';
 import { addWitnessGauges, alarmCounter } from '../ops/witness-gauges.js';
 import { openRegister } from '../witnessing/register/open-register.js';
@@ -152,6 +153,7 @@ async function startWorkerRole(shared: Shared): Promise<void> {
   addPipelineGauges(metrics, worker.pipeline.pool);
   addLogKeyGauge(metrics, worker.readLogKeys);
   addWitnessGauges(metrics, worker.pipeline.pool);
+  addTufGauges(metrics, worker.readTufStatus);
   addExportGauges(metrics, worker.pipeline.pool, worker.pipeline.exports.spoolBudget.bytesInUse);
 }
 

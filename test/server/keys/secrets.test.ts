@@ -143,6 +143,7 @@ t.test(
       'log-live.pem',
       'log-test.pem',
       'secret-key',
+      'tuf.pem',
     ]);
     for (const file of files) t.equal((await stat(join(dir, 'secrets', file))).mode & 0o777, 0o600, file);
     t.equal((await stat(join(dir, 'secrets'))).mode & 0o777, 0o700);

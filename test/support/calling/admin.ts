@@ -12,6 +12,7 @@ import { ProjectExportService } from '../../../gen/attestation/admin/v1/exports_
 import { LogService } from '../../../gen/attestation/admin/v1/logs_pb.js';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
 import { SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
+import { TufService } from '../../../gen/attestation/admin/v1/tuf_pb.js';
 import { UsageService } from '../../../gen/attestation/admin/v1/usage_pb.js';
 import { WitnessService } from '../../../gen/attestation/admin/v1/witnesses_pb.js';
 import { Access, rules } from '../../../gen/attestation/options/v1/options_pb.js';
@@ -29,6 +30,7 @@ export const ADMIN_METHODS = [
   WitnessService,
   ProjectExportService,
   SessionService,
+  TufService,
 ]
   .flatMap(({ methods }) => methods as DescMethodUnary[])
   .filter((method) => getOption(method, rules).access === Access.ADMIN);

@@ -3,6 +3,7 @@ import { AuditService } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectExportService } from '../../../../gen/attestation/admin/v1/exports_pb.js';
 import { LogService } from '../../../../gen/attestation/admin/v1/logs_pb.js';
 import { ProjectService } from '../../../../gen/attestation/admin/v1/projects_pb.js';
+import { TufService } from '../../../../gen/attestation/admin/v1/tuf_pb.js';
 import { UsageService } from '../../../../gen/attestation/admin/v1/usage_pb.js';
 import { WitnessService } from '../../../../gen/attestation/admin/v1/witnesses_pb.js';
 import type { Config } from '../../../config/config.js';
@@ -17,7 +18,10 @@ import { projectExportHandlers } from '../../exports/rpc/admin-exports.js';
 import type { ServiceEntry } from '../../http/services.js';
 import { openIdempotency } from '../../idempotency/idempotency.js';
 import { deriveKeyRing } from '../../keys/key-ring.js';
+import type { TufKey } from '../../keys/tuf-keys.js';
 import { logHandlers } from '../../log/admin-logs.js';
+import type { TrustRootsReader } from '../../public/trust-roots.js';
+import { tufHandlers } from '../../public/tuf/admin-tuf.js';
 import { announceKeyChange } from '../../queue/broadcast.js';
 import type { Queue } from '../../queue/jetstream.js';
 import type { Cursors } from '../../rpc/cursor.js';
@@ -33,6 +37,8 @@ type AdminDeps = {
   principals: Principals;
   queue: () => Queue | undefined;
   dashboard: Dashboard | undefined;
+  trustRoots: TrustRootsReader;
+  tufKeys: readonly TufKey[];
 };
 
 /** The services of the admin API, with that of the dashboard's sessions if there is one; none without an admin token. */
@@ -43,6 +49,8 @@ export function adminServices({
   principals,
   queue,
   dashboard,
+  trustRoots,
+  tufKeys,
 }: AdminDeps): ServiceEntry[] {
   const { adminToken, secretKeys } = config.secrets;
   if (adminToken === undefined) return [];
@@ -68,6 +76,7 @@ export function adminServices({
     { desc: ProjectExportService, handlers: projectExportHandlers(shared) },
     { desc: LogService, handlers: logHandlers(shared) },
     { desc: WitnessService, handlers: witnessHandlers(shared) },
+    { desc: TufService, handlers: tufHandlers({ ...shared, trustRoots, tufKeys }) },
     ...(dashboard === undefined ? [] : [dashboard.service]),
   ];
 }

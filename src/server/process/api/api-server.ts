@@ -14,6 +14,7 @@ import type { Observation } from '../../http/socket/requests.js';
 import { hasClaim } from '../../idempotency/idempotency-keys.js';
 import type { JobSender } from '../../jobs/job-sender.js';
 import { deriveKeyRing } from '../../keys/key-ring.js';
+import type { TufKey } from '../../keys/tuf-keys.js';
 import { createReadLimits } from '../../limits/read-limits.js';
 import { createSubmissionLimits } from '../../limits/submission-limits.js';
 import { checkpointSigners } from '../../log/checkpoint-signers.js';
@@ -52,7 +53,7 @@ export type ApiOptions = Standby & {
 };
 
 /** The open resources of the handlers. */
-type ApiParts = AttestationParts & { principals: Principals; jobs: JobSender };
+type ApiParts = AttestationParts & { principals: Principals; jobs: JobSender; tufKeys: readonly TufKey[] };
 
 /** The servers of a process. With a port of its own the admin API is served there only. */
 export type ApiServers = { server: ApiServer; adminServer: ApiServer | undefined };
@@ -79,7 +80,8 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   const isAdmin = adminCheck(config.secrets.adminToken, delayWrong);
   const dashboard = createDashboard({ ...options, pool, cursors, isAdmin, delayWrong });
   const queue = jobs.connected;
-  const admin = adminServices({ config, pool, cursors, principals, queue, dashboard });
+  const { tufKeys } = parts;
+  const admin = adminServices({ config, pool, cursors, principals, queue, dashboard, trustRoots, tufKeys });
   const shared: Omit<ServerDeps, 'services'> = {
     principals,
     isAdmin,

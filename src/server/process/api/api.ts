@@ -15,6 +15,7 @@ import { assertSession } from '../../database/session.js';
 import type { ApiServer } from '../../http/server.js';
 import { createJobSender, type JobSender } from '../../jobs/job-sender.js';
 import { deriveKeyRing } from '../../keys/key-ring.js';
+import { openTufKeys } from '../../keys/tuf-keys.js';
 import { type LogCache, openLogCache } from '../../log/log-cache.js';
 import { getLogDomain } from '../../log/log-domain.js';
 import { createLogGuard } from '../../log/log-guard.js';
@@ -94,6 +95,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
     jobs,
     signers: signers.signers,
     logKeys,
+    tufKeys: await openTufKeys(config.secrets.tuf, hooks),
     submissionClock: clock.now,
     schemas: loadSchemas({ dir: config.schemaDir }),
     stamper,

@@ -13,6 +13,7 @@ import { prune } from './prune.js';
 const RECONCILE_MS = 1_000;
 const PRUNE_MS = 60_000;
 const RETIRE_MS = 10_000;
+const TUF_MS = 60_000;
 const INDEX_MS = 1_000;
 const SIGN_OF_LIFE_MS = 5_000;
 const RECHECK_MS = 10 * 60_000;
@@ -26,6 +27,7 @@ type Maintenance = {
   workerId: string;
   lookAt: ReturnType<typeof createReconcilers>;
   repeat: Repeat;
+  renewTuf: () => Promise<void>;
   stopping: AbortSignal;
 };
 
@@ -33,7 +35,7 @@ type Maintenance = {
 export function startMaintenance(
   pipeline: Pipeline,
   { config, log, standby }: { config: Config; log: Logger; standby: StandbyWatch },
-  { workerId, lookAt, repeat: repeatAlways, stopping }: Maintenance,
+  { workerId, lookAt, repeat: repeatAlways, renewTuf, stopping }: Maintenance,
 ): Promise<void>[] {
   const { pool, localPool } = pipeline;
   const repeat: Repeat = (ms, work, run) =>
@@ -52,6 +54,7 @@ export function startMaintenance(
       for (const origin of await endReplacedLogs(pool)) log.info({ origin }, 'a replaced log ends');
       for (const id of await retireDsseKeys(pool)) log.info({ id }, 'a replaced DSSE key ends in an hour');
     }),
+    repeat(TUF_MS, 'renewing TUF metadata', renewTuf),
     repeat(PRUNE_MS, 'deleting expired rows', () => prune(pool, config)),
     repeat(PRUNE_MS, 'storing nodes of tiles', async () => {
       while ((await fillTileNodes(pool, TILES_FILLED)) === TILES_FILLED);

@@ -10,6 +10,7 @@ import { assertSession } from '../../database/session.js';
 import { createJobSender, type JobSender } from '../../jobs/job-sender.js';
 import { toleratingOutage } from '../../jobs/tolerate-outage.js';
 import type { HeldLogKeys } from '../../keys/log-key.js';
+import { openTufKeys } from '../../keys/tuf-keys.js';
 import { checkpointSigners } from '../../log/checkpoint-signers.js';
 import { getLogDomain } from '../../log/log-domain.js';
 import { type LogKeyState, readLogKeyStates, warnOfMissingMlDsaKeys } from '../../log/log-key-states.js';
@@ -37,6 +38,7 @@ import type { Standby } from '../standby.js';
 import { type ExportsOptions, openExports } from './export-shipping.js';
 import { type Repeat, startMaintenance } from './maintenance.js';
 import { reencryptExports } from './reencrypt-exports.js';
+import { createTufRenewal, type TufStatusReader, tufStatusReader } from './tuf-renewal.js';
 import { openWebhooks, type WebhooksOptions } from './webhook-sending.js';
 
 /** The options of a worker. `queuePrefix` separates the stream from others on the same servers. */
@@ -58,6 +60,7 @@ export type Worker = {
   checks: Check[];
   /** Checks the keys of logs. */
   readLogKeys: () => Promise<LogKeyState[]>;
+  readTufStatus: TufStatusReader;
 };
 
 const WITNESS_TIMEOUT_MS = 30_000;
@@ -73,6 +76,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   const { config, witnesses, log, localPool, standby } = options;
   const register = monitorWrites(options.register);
   const logKeys = await openLogKeys(config.secrets, hooks);
+  const tufKeys = await openTufKeys(config.secrets.tuf, hooks);
   const pool = await setUp(options, { register, logKeys }, hooks);
   const workerId = await registerWorker(localPool);
   const { webhooks, ...sending } = openWebhooks(options);
@@ -112,7 +116,10 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   const lookAt = createReconcilers(pipeline, jobs, local);
   const repeat: Repeat = (ms, work, run) =>
     every(ms, stopping.signal, log, () => toleratingOutage(outageLogs, work, run, undefined));
-  const loops = startMaintenance(pipeline, options, { workerId, lookAt, repeat, stopping: stopping.signal });
+  const readTufStatus = tufStatusReader(pool);
+  const renewTuf = createTufRenewal(pipeline, tufKeys, readTufStatus);
+  const work = { workerId, lookAt, repeat, renewTuf, stopping: stopping.signal };
+  const loops = startMaintenance(pipeline, options, work);
   hooks.add(async () => {
     stopping.abort();
     for (const { stop } of [sending, shipping]) stop();
@@ -124,7 +131,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   });
   const readLogKeys = () => readLogKeyStates(pool, logKeys);
   const checks = environmentChecks('worker', () => findSealingProblems(pipeline, { register, readLogKeys }));
-  return { pipeline, jobs, readLogKeys, checks };
+  return { pipeline, jobs, readLogKeys, readTufStatus, checks };
 }
 
 /** Opens the database and stores the configured logs and witnesses. */
