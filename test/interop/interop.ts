@@ -16,6 +16,7 @@ import { checkExports } from './s3-checks.js';
 import { openScene } from './scene.js';
 import { checkSigstore, checkStamps } from './sigstore-checks.js';
 import { checkPrerequisites, installTools } from './tools.js';
+import { checkTuf } from './tuf-checks.js';
 import { checkWitnesses } from './witness-checks.js';
 
 try {
@@ -66,6 +67,7 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkWitnesses,
       checkReceipts,
       checkEvidence,
+      checkTuf,
     ];
     return await runAll(checks, scene);
   } finally {

@@ -102,7 +102,12 @@ export async function installTools(say: (text: string) => void): Promise<void> {
 }
 
 /** Into an environment of their own. */
-const PYTHON_PACKAGES = ['scitt-cose==0.5.0', 'opentimestamps-client==0.7.2', ...CLIENT_PACKAGES];
+const PYTHON_PACKAGES = [
+  'scitt-cose==0.5.0',
+  'opentimestamps-client==0.7.2',
+  'tuf==7.0.1',
+  ...CLIENT_PACKAGES,
+];
 
 async function installPython(): Promise<void> {
   const installed = await run(join(PYTHON, 'bin/pip'), ['freeze']).catch(() => undefined);
