@@ -45,6 +45,10 @@ export const PROGRAMS = {
     files: { 'fonts.conf': FONTS },
   },
   curl: { commands: { curl: 'usr/bin/curl' }, packages: ['curl'] },
+  'docker-registry': {
+    commands: { 'docker-registry': 'usr/bin/docker-registry' },
+    packages: ['docker-registry'],
+  },
   fish: { commands: { fish: 'usr/bin/fish' }, packages: ['fish', 'fish-common'] },
   git: {
     commands: { git: 'usr/bin/git', 'git-shell': 'usr/bin/git-shell' },

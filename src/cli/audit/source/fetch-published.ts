@@ -1,6 +1,6 @@
 /** Fetches public files of a service: trust roots, checkpoints, entries. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { certificateHint, failureReason } from '../../../client/error.js';
+import { networkReason, readAtMost } from '../../input/network.js';
 
 const TIMEOUT_MS = 15_000;
 const MIB = 1024 * 1024;
@@ -35,8 +35,7 @@ function isRetryable({ status }: Response): boolean {
 
 async function get(url: string, { what, fetch }: FetchOptions): Promise<Response> {
   return fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: 'error' }).catch((error: Error) => {
-    const reasons = [failureReason(error), certificateHint(error)].filter(Boolean).join(': ');
-    throw new FetchError(`${what} cannot be fetched from ${url}: ${reasons}`);
+    throw new FetchError(`${what} cannot be fetched from ${url}: ${networkReason(error)}`);
   });
 }
 
@@ -47,12 +46,7 @@ async function read(
 ): Promise<Uint8Array | undefined> {
   if (response.status === 404) return undefined;
   if (!response.ok) throw new FetchError(`${what} cannot be fetched from ${url}: HTTP ${response.status}`);
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  for await (const piece of response.body ?? []) {
-    size += piece.length;
-    if (size > maxBytes) throw new FetchError(`${what} at ${url}: larger than ${maxBytes / MIB} MiB`);
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
+  const bytes = await readAtMost(response, maxBytes);
+  if (bytes === undefined) throw new FetchError(`${what} at ${url}: larger than ${maxBytes / MIB} MiB`);
+  return bytes;
 }
