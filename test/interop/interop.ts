@@ -6,6 +6,7 @@ import { checkClient, checkPastedLines, checkPublicLog, checkTimestamps } from '
 import { checkGeneratedClients } from './clients/check.js';
 import { checkConformance } from './conformance/check.js';
 import { checkEvidence } from './evidence-checks.js';
+import { checkImages } from './image-checks.js';
 import { checkManifest } from './manifest-check.js';
 import { HELP, type Options, readOptions } from './options.js';
 import { checkReceipts } from './receipt-checks.js';
@@ -64,6 +65,7 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkRpcs,
       checkConformance,
       checkExports,
+      checkImages,
       checkWitnesses,
       checkReceipts,
       checkEvidence,

@@ -31,6 +31,7 @@ const INSTALLED = [
     path: 'connectrpc.com/conformance/cmd/connectconformance',
     version: CONFORMANCE,
   },
+  { name: 'oras', path: 'oras.land/oras/cmd/oras', version: 'v1.3.0' },
   { name: 'versitygw', path: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' },
   OAPI_CODEGEN,
 ];
@@ -43,6 +44,7 @@ const PROGRAMS = [
   'verify-bundle',
   'read-timestamp',
   'serve-timestamps',
+  'serve-registry',
   'check-log',
   'check-policy',
   'feed-witness',
