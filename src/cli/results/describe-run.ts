@@ -14,19 +14,21 @@ import { readRunUrl } from './run-url.js';
 export type RunFlags = GitFlags & { runUrl?: string };
 
 /**
- * Reads what configured a run: these files, with path and SHA-256, which are also returned by themselves, and with --git the working tree; and where it can be looked
- * at. Throws UsageError if a file cannot be read, or a flag has nothing to read.
+ * Reads what configured a run: these files, with path and SHA-256, and the images, which are also returned by themselves, and with
+ * --git the working tree; and where it can be looked at. Throws UsageError if a file cannot be read, or a flag has nothing to read.
  */
 export async function describeRun(
   cli: Cli,
   files: readonly string[],
   flags: RunFlags,
+  images: readonly StatedFile[] = [],
 ): Promise<RunDetails & { files: readonly StatedFile[] }> {
   const url = readRunUrl(cli.env, flags.runUrl);
   const hashed: StatedFile[] = [];
   for (const file of files) await inputFileSize(file);
   for (const file of files)
     hashed.push({ name: recordedName(file, process.cwd()), sha256: await hashArtifact(file) });
+  hashed.push(...images.map(({ name, sha256 }) => ({ name, sha256 })));
   const configuration: JsonObject[] = hashed.map(({ name, sha256 }) => ({ name, digest: { sha256 } }));
   const git = await readGit(cli, flags);
   if (git !== undefined) configuration.push(gitResource(git));

@@ -17,7 +17,7 @@ its samples and the log itself; \`attest eval\` shows them. --snapshots takes a 
 Jest, and submits each. Both make the metadata (schemas evaluation.v1, ui_snapshot.v1), to which --metadata adds members.`;
 
 /** What else says what is submitted, or how, by the name of its flag. */
-const OTHERS = ['each', 'filesFrom', 'checksums', 'include', 'exclude', 'followSymlinks'] as const;
+const OTHERS = ['each', 'filesFrom', 'checksums', 'include', 'exclude', 'followSymlinks', 'oci'] as const;
 const OF_SET = ['set', 'bundle', 'notBefore'] as const;
 
 type Flags = ResultsFlags & {

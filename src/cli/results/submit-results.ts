@@ -32,6 +32,8 @@ export type ResultSubmission = {
   readonly client: Client;
   readonly build: Build;
   readonly timeoutMs: number;
+  /** Called with the ID once it is witnessed. */
+  readonly push?: ((id: string) => Promise<void>) | undefined;
   readonly signal: AbortSignal;
 };
 

@@ -1,17 +1,20 @@
 /** What follows a submission of `attest submit`: the wait for witnesses, and the bundle. */
 import { type Submission, SubmissionStatus } from '../../../gen/attestation/v1/attestations_pb.js';
 import type { Client } from '../../client/client.js';
+import type { Pushed } from '../oci/images.js';
+import type { ImageReference } from '../oci/reference.js';
 import type { BundleFolder } from './bundle-folder.js';
 import { callUntil } from './grace.js';
 import type { Input } from './inputs.js';
 import { watchLanding } from './landing.js';
 import { createLimit } from './limit.js';
 
-/** A submission as it is printed, what went wrong after it was made, and the file with its bundle. */
+/** A submission as it is printed, what went wrong after it was made, the file with its bundle, and what that is attached to. */
 export type Finished = {
   readonly submission: Submission;
   readonly error?: unknown;
   readonly bundleFile?: string;
+  readonly pushed?: Pushed;
 };
 
 type FinishOptions = {
@@ -21,6 +24,8 @@ type FinishOptions = {
   readonly timeoutMs: number;
   /** Where the bundles go. */
   readonly folder: BundleFolder | undefined;
+  /** Attaches the bundle of a submission to an image. */
+  readonly push: ((image: ImageReference, id: string, signal: AbortSignal) => Promise<Pushed>) | undefined;
   /** Whether the submission is printed with its bundle. */
   readonly isWhole: boolean;
   /** Calls at a time. */
@@ -36,27 +41,36 @@ type FinishOptions = {
 export function finishSubmissions(
   options: FinishOptions,
 ): (input: Input, submission: Submission) => Promise<Finished> {
-  const { client, wait, stop: signal, onWitnessed, folder, isWhole } = options;
+  const { client, stop: signal, onWitnessed, folder, isWhole, push } = options;
   const limit = createLimit(options.concurrency);
-  const land = watchLanding(client, { ...options, signal });
   const read = async ({ id }: Submission) =>
     await limit(() => callUntil(signal, (signal) => client.attestations.get(id, { signal })));
-  return async (input, created) => {
-    let submission = created;
-    try {
-      if (wait) {
-        submission = { ...(await land(created)), warnings: created.warnings };
-        if (submission.status === SubmissionStatus.WITNESSED) onWitnessed();
-      }
-      if (signal.aborted || !wait) return { submission };
-      if (folder === undefined) {
-        const whole = isWhole ? await read(submission) : undefined;
-        return { submission: whole === undefined ? submission : { ...whole, warnings: created.warnings } };
-      }
+  const land = watchLanding(client, { ...options, signal });
+  const wait = async (created: Submission): Promise<Submission> => {
+    const landed = { ...(await land(created)), warnings: created.warnings };
+    if (landed.status === SubmissionStatus.WITNESSED) onWitnessed();
+    return landed;
+  };
+  const follow = async (input: Input, submission: Submission): Promise<Finished> => {
+    if (folder !== undefined) {
       const isWritten = await limit(() => writeBundle(options, folder, { input, submission }));
       return isWritten ? { submission, bundleFile: folder.pathOf(input.name) } : { submission };
+    }
+    const whole = isWhole ? await read(submission) : undefined;
+    return { submission: whole === undefined ? submission : { ...whole, warnings: submission.warnings } };
+  };
+  return async (input, created) => {
+    let finished: Finished = { submission: created };
+    try {
+      if (!options.wait) return finished;
+      finished = { submission: await wait(created) };
+      if (signal.aborted) return finished;
+      finished = await follow(input, finished.submission);
+      const { image } = input;
+      if (image === undefined || push === undefined || signal.aborted) return finished;
+      return { ...finished, pushed: await limit(() => push(image, finished.submission.id, signal)) };
     } catch (error) {
-      return { submission, error };
+      return { ...finished, error };
     }
   };
 }

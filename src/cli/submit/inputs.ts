@@ -5,6 +5,7 @@ import { MAX_ENTRIES } from '../../proof/set/entry.js';
 import { type Cli, UsageError } from '../cli.js';
 import { parseDigestArgument } from '../input/artifact.js';
 import { inputFileSize } from '../input/input-file.js';
+import type { ImageReference } from '../oci/reference.js';
 import { type FolderFlags, isFolder, listFolderFiles } from '../sets/folder-files.js';
 import { type Checksum, parseChecksums } from './checksums.js';
 import { readLinesOf, STDIN } from './lines.js';
@@ -16,6 +17,8 @@ export type InputFlags = FolderFlags & {
   readonly null?: boolean;
   readonly checksums?: string;
   readonly each?: boolean;
+  /** Further inputs, behind the others. */
+  readonly more?: readonly Input[];
   /** Its bundles are no inputs. */
   readonly bundles?: string;
 };
@@ -34,6 +37,8 @@ export type Input = {
   readonly bytes: number;
   /** Lower-case hex, if it is given. */
   readonly sha256?: string;
+  /** The image that it is. */
+  readonly image?: ImageReference;
   /** Makes the metadata of what has this hash; a package URL by default. */
   readonly describe?: (sha256: string, given: JsonObject | undefined) => JsonObject;
 };
@@ -59,6 +64,7 @@ export async function gatherInputs(cli: Cli, given: readonly string[], flags: In
   for (const { name, sha256 } of await readChecksums(cli, checksums)) {
     inputs.push({ label: name, name: recordedName(name, cwd), bytes: 0, sha256 });
   }
+  inputs.push(...(flags.more ?? []));
   if (inputs.length === 0) throw new UsageError('there is nothing to submit: the folder or list is empty');
   if (inputs.length > MAX_ENTRIES) throw new UsageError(`there are more than ${MAX_ENTRIES} files to submit`);
   return inputs;

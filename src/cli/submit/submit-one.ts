@@ -44,6 +44,8 @@ type OneSubmission = {
   readonly timeoutMs: number;
   /** The file to write the bundle to, once the submission is witnessed. */
   readonly bundle?: string | undefined;
+  /** Called with the ID once it is witnessed. */
+  readonly push?: ((id: string) => Promise<void>) | undefined;
   /** Whether a file may be there, if it is the bundle of this submission; by default any file is overwritten. */
   readonly isContinued?: boolean | undefined;
   /** Further members of the line of JSON, before `submission`. */
@@ -58,7 +60,7 @@ type PrintFlags = { readonly quiet?: boolean; readonly json?: boolean };
 /**
  * Creates the submission, waits if asked to, prints it as text, JSON or its ID, then writes its bundle. Returns it as printed,
  * undefined if it was interrupted before the service had answered. Sets exit code 1, with the error and the submission
- * printed, if it is not witnessed in time. Throws what the create and the download throw, and UsageError if the bundle
+ * printed, if it is not witnessed in time. Throws what the create, the download and `push` throw, and UsageError if the bundle
  * cannot be written.
  */
 export async function submitOne(
@@ -66,7 +68,7 @@ export async function submitOne(
   one: OneSubmission,
   flags: PrintFlags,
 ): Promise<Submission | undefined> {
-  const { signal, bundle } = one;
+  const { signal, bundle, push } = one;
   const created = await callUntil(signal, (signal) => findOrCreate(one, signal));
   if (created === undefined) {
     printError(cli, 'interrupted: the service had not answered, so it may have recorded the submission');
@@ -77,6 +79,7 @@ export async function submitOne(
   if (bundle !== undefined && !signal.aborted && cli.exitCode === 0) {
     await writeBundle(cli, one, { id: landed.id, bundle });
   }
+  if (one.wait && !signal.aborted && cli.exitCode === 0) await push?.(landed.id);
   return landed;
 }
 

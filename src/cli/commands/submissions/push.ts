@@ -4,9 +4,15 @@ import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/clien
 import { parseDuration } from '../../flags/flag-values.js';
 import { openClient } from '../../flags/open-client.js';
 import { readBundleFile } from '../../input/bundle-file.js';
-import { attachBundle } from '../../oci/attach.js';
-import { addRegistryFlags, openImage, REGISTRY_HELP, type RegistryFlags } from '../../oci/open-image.js';
-import { assertAbout, type PushedBundle, readPushedBundle } from '../../oci/pushed-bundle.js';
+import {
+  addRegistryFlags,
+  type BundleSource,
+  downloadPushed,
+  pushBundle,
+  REGISTRY_HELP,
+  type RegistryFlags,
+} from '../../oci/images.js';
+import { readPushedBundle } from '../../oci/pushed-bundle.js';
 import { parseReference } from '../../oci/reference.js';
 
 type Flags = ClientFlags &
@@ -45,34 +51,27 @@ export function addPush(program: Command, cli: Cli): void {
 async function push(cli: Cli, text: string, id: string | undefined, flags: Flags): Promise<void> {
   const timeoutMs = parseDuration('--timeout', flags.timeout, '1s', '30d');
   const reference = parseReference(text);
-  const { source, bundle } = await readBundle(cli, id, flags, timeoutMs);
-  // Before the registry is called.
-  if (reference.digest !== undefined) assertAbout(bundle, reference.digest, source);
-  const { repository, descriptor, name } = await openImage(cli, reference, flags, 'pull,push');
-  assertAbout(bundle, descriptor.digest, source);
-  const { digest, wasThere } = await attachBundle(repository, descriptor, bundle);
-  const { submissionId } = bundle;
+  const found = await findBundle(cli, id, flags, timeoutMs);
+  const { name, referrer, wasThere } = await pushBundle(cli, reference, found, flags);
+  const { submissionId } = found.bundle;
   if (flags.json) {
-    const line = { image: name, referrer: digest, was_there: wasThere, submission_id: submissionId };
+    const line = { image: name, referrer, was_there: wasThere, submission_id: submissionId };
     print(cli, JSON.stringify(line));
   } else print(cli, `${submissionId}  ${wasThere ? 'was attached' : 'attached'}  ${name}`);
 }
 
-async function readBundle(
+async function findBundle(
   cli: Cli,
   id: string | undefined,
   { bundle: file, wait, ...flags }: Flags,
   timeoutMs: number,
-): Promise<{ source: string; bundle: PushedBundle }> {
-  if ((id === undefined) === (file === undefined))
-    throw new UsageError('give either a submission ID or --bundle');
-  if (file !== undefined) {
+): Promise<BundleSource> {
+  if (file !== undefined && id === undefined) {
     if (wait) throw new UsageError('--wait is for a submission ID: a bundle is witnessed');
     return { source: file, bundle: readPushedBundle(await readBundleFile(file), file) };
   }
-  const submission = id as string;
-  const { attestations } = openClient(cli, flags);
-  if (wait) await attestations.waitUntilWitnessed(submission, { timeoutMs });
-  const { data } = await attestations.downloadBundle({ id: submission, format: 'bundle.sigstore.json' });
-  return { source: submission, bundle: readPushedBundle(data, submission) };
+  if (id === undefined || file !== undefined) throw new UsageError('give either a submission ID or --bundle');
+  const client = openClient(cli, flags);
+  if (wait) await client.attestations.waitUntilWitnessed(id, { timeoutMs });
+  return downloadPushed(client, id);
 }

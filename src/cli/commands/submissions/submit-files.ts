@@ -5,6 +5,7 @@ import type { Client, SubmitManyItem } from '../../../client/client.js';
 import { mapConcurrent } from '../../audit/source/map-concurrent.js';
 import type { Cli } from '../../cli.js';
 import { onInterruption } from '../../input/interruption.js';
+import { type ImageFlags, imagePusher } from '../../oci/submit-images.js';
 import type { GitState } from '../../results/git/git-state.js';
 import { withGit } from '../../results/git/with-git.js';
 import { type Build, submissionKey } from '../../submit/build.js';
@@ -21,13 +22,14 @@ import { type StatementFlags, statedRequest } from '../../submit/statement.js';
 import { affectsOneFile, openReport } from './submit-report.js';
 
 /** Flags of what is done with many files. */
-export type FilesFlags = StatementFlags & {
-  readonly bundles?: string;
-  readonly force?: boolean;
-  readonly wait?: boolean;
-  readonly quiet?: boolean;
-  readonly json?: boolean;
-};
+export type FilesFlags = StatementFlags &
+  ImageFlags & {
+    readonly bundles?: string;
+    readonly force?: boolean;
+    readonly wait?: boolean;
+    readonly quiet?: boolean;
+    readonly json?: boolean;
+  };
 
 type Submitting = {
   readonly client: Client;
@@ -70,6 +72,7 @@ export async function submitFiles(cli: Cli, inputs: readonly Input[], options: S
     ...options,
     wait,
     folder,
+    push: imagePusher(cli, options.client, flags),
     isWhole: flags.json ?? false,
     stop,
     now: () => cli.now().getTime(),

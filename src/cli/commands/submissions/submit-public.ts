@@ -5,6 +5,7 @@ import type { Client } from '../../../client/client.js';
 import { mapConcurrent } from '../../audit/source/map-concurrent.js';
 import { type Cli, printError, UsageError } from '../../cli.js';
 import { onInterruption } from '../../input/interruption.js';
+import { type ImageFlags, imagesPusher } from '../../oci/submit-images.js';
 import type { GitState } from '../../results/git/git-state.js';
 import { withGit } from '../../results/git/with-git.js';
 import { assertOutputs, type ResultFlags } from '../../results/submit-results.js';
@@ -22,7 +23,7 @@ type PublicSubmission = {
   readonly git: GitState | undefined;
   readonly concurrency: number;
   readonly timeoutMs: number;
-  readonly flags: ResultFlags & StatementFlags & { readonly lenient?: boolean };
+  readonly flags: ResultFlags & StatementFlags & ImageFlags & { readonly lenient?: boolean };
 };
 
 /**
@@ -65,6 +66,7 @@ export async function submitPublic(
         idempotencyKey: submissionKey(build, first),
         wait: flags.wait ?? false,
         bundle: flags.bundle,
+        push: imagesPusher(cli, inputs, { ...submission, signal }),
         isContinued: build.isGiven && !flags.force,
         signal,
       },

@@ -9,6 +9,7 @@ import { enumName } from '../../../protocol/enum-names.js';
 import { printable } from '../../../protocol/printable.js';
 import { compileWriter } from '../../../server/json/codec.js';
 import { type Cli, print, printError } from '../../cli.js';
+import { type Pushed, pushedText } from '../../oci/images.js';
 import { errorJson, errorText } from '../../output/report-error.js';
 import { type Build, continuation } from '../../submit/build.js';
 
@@ -19,6 +20,8 @@ type FileResult = {
   readonly error?: unknown;
   /** Where its bundle is. */
   readonly bundleFile?: string;
+  /** What its bundle is attached to. */
+  readonly pushed?: Pushed;
 };
 
 /** Flags that choose what is printed. */
@@ -98,15 +101,18 @@ function printResult(cli: Cli, result: FileResult, flags: ReportFlags): void {
   else if (submission !== undefined) {
     print(cli, `${submission.id}  ${enumName(SubmissionStatusSchema, submission.status)}  ${label}`);
   }
+  if (result.pushed !== undefined && !flags.json)
+    printError(cli, `${submission?.id} ${pushedText(result.pushed)}`);
   if (error === undefined) return;
   cli.exitCode = 1;
   printError(cli, `error: ${label}: ${errorText(error)}`);
 }
 
-function resultJson({ file, submission, error, bundleFile }: FileResult): string {
+function resultJson({ file, submission, error, bundleFile, pushed }: FileResult): string {
   const members = {
     file,
     ...(bundleFile !== undefined && { bundle_file: bundleFile }),
+    ...(pushed && { referrer: pushed.referrer, was_there: pushed.wasThere }),
     ...(error !== undefined && { error: errorJson(error) }),
   };
   const text = JSON.stringify(members);

@@ -6,6 +6,7 @@ import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/clien
 import { parseCount, parseDuration } from '../../flags/flag-values.js';
 import { type MetadataFlags, readMetadata } from '../../flags/metadata-flags.js';
 import { openClient } from '../../flags/open-client.js';
+import { addImageFlags, IMAGE_HELP, type ImageFlags, imageInputs } from '../../oci/submit-images.js';
 import { evaluationSource } from '../../results/evaluation/evaluation-source.js';
 import { type GitFlags, readGit } from '../../results/git/with-git.js';
 import { submitJUnit } from '../../results/junit/submit-junit.js';
@@ -28,6 +29,7 @@ type Flags = ClientFlags &
   FilesFlags &
   BuildFlags &
   GitFlags &
+  ImageFlags &
   ResultsFlags & {
     junit?: string[];
     runUrl?: string;
@@ -58,6 +60,7 @@ ${FOLDER_HELP}
 has this one in it, bundles are no files. One submission is polled for its whole batch; only bundles are a call each.
 ${RESULTS_HELP}
 ${STATEMENT_HELP}
+${IMAGE_HELP}
 ${BUILD_HELP}
 ${CLIENT_HELP}
 
@@ -73,11 +76,12 @@ Examples:
   $ attest submit --junit 'target/surefire-reports/TEST-*.xml' --set junit.set.json --run-url ci
   $ attest submit --eval logs/arithmetic.eval --set run.set.json --wait --bundle run.bundle.json
   $ attest submit --snapshots tests/ --report report.json --wait --bundles bundles/
+  $ attest submit --oci registry.example.com/app@sha256:<hex> --wait --push
   $ attest submit model.bin --metadata '{"schema": "purl", "purl": "pkg:huggingface/acme/model@1"}' --json`;
 
 /** `attest submit`. */
 export function addSubmit(program: Command, cli: Cli): void {
-  addFolderFlags(addClientFlags(program.command('submit')))
+  addFolderFlags(addImageFlags(addClientFlags(program.command('submit'))))
     .argument('[file...]', 'files, or one folder, to attest; sha256:<hex>, or - for standard input')
     .option('--files-from <file>', 'submit the files that a list names, too')
     .option('-0, --null', 'names in that list end with a NUL')
@@ -128,12 +132,17 @@ async function submit(cli: Cli, given: readonly string[], flags: Flags): Promise
   const git = await readGit(cli, flags);
   const validation = flags.lenient ? ValidationMode.LENIENT : ValidationMode.STRICT;
   const client = openClient(cli, flags);
+  const images = await imageInputs(cli, flags);
   const isOne = isOnePublic(flags);
   if (source === undefined) {
     const { snapshots } = flags;
     const inputs =
       snapshots === undefined
-        ? await gatherInputs(cli, given, { ...flags, each: flags.each || isOne })
+        ? await gatherInputs(cli, given, {
+            ...flags,
+            each: flags.each || isOne,
+            more: images,
+          })
         : await snapshotInputs(snapshots, flags);
     const submission = { client, build, metadata, git, concurrency, timeoutMs, flags };
     if (isOne) await submitPublic(cli, inputs, submission);
@@ -167,8 +176,8 @@ function findSource(cli: Cli, given: readonly string[], flags: Flags): SetSource
 
 /** The folder of which a set is made. Throws UsageError if flags and files do not go together. */
 function findFolder(given: readonly string[], flags: Flags): string | undefined {
-  const { filesFrom, checksums, snapshots } = flags;
-  if (given.length === 0 && [filesFrom, checksums, snapshots].every((flag) => flag === undefined))
+  const { filesFrom, checksums, snapshots, oci } = flags;
+  if (given.length === 0 && [filesFrom, checksums, snapshots, oci].every((flag) => flag === undefined))
     throw new UsageError('there is nothing to submit: name a file or folder');
   const folder = given.find(isFolder);
   const { set, bundle, bundles, force, notBefore, include, exclude, followSymlinks } = flags;
@@ -189,7 +198,7 @@ function findFolder(given: readonly string[], flags: Flags): string | undefined 
   if (force && !isSet && bundles === undefined && bundle === undefined)
     throw new UsageError('--force is for set file and bundles: there is neither');
   if (!isSet) return undefined;
-  if (given.length === 1 && filesFrom === undefined && checksums === undefined) return folder;
+  if (given.length === 1 && [filesFrom, checksums, oci].every((flag) => flag === undefined)) return folder;
   throw new UsageError(
     `${folder} is a directory: submit it alone, as one set, or with --each, which submits every file by itself`,
   );

@@ -6,6 +6,7 @@ import type { ClientFlags } from '../../flags/client-flags.js';
 import { parseDuration } from '../../flags/flag-values.js';
 import { openClient } from '../../flags/open-client.js';
 import { onInterruption } from '../../input/interruption.js';
+import { type ImageFlags, imageInputs, imagesPusher } from '../../oci/submit-images.js';
 import { type BuildFlags, readBuild } from '../../submit/build.js';
 import { describeRun, type RunFlags } from '../describe-run.js';
 import { pathsIn } from '../set-paths.js';
@@ -30,6 +31,7 @@ const UNUSED = {
 export type JUnitFlags = RunFlags &
   ClientFlags &
   ResultFlags &
+  ImageFlags &
   BuildFlags & { timeout: string } & { [Name in keyof typeof UNUSED]?: unknown };
 
 const SNIFFED_BYTES = 1024;
@@ -46,6 +48,8 @@ export async function submitJUnit(
   for (const [name, flag] of Object.entries(UNUSED)) {
     if (name in flags) throw new UsageError(`--junit makes the metadata, of reports: leave out ${flag}`);
   }
+  if (flags.push && !flags.public)
+    throw new UsageError('--push with --junit needs --public: only then is the image a subject');
   const timeoutMs = parseDuration('--timeout', flags.timeout, '1s', '30d');
   const build = readBuild(flags, () => `run-${randomBytes(8).toString('hex')}`);
   const client = openClient(cli, flags);
@@ -54,7 +58,8 @@ export async function submitJUnit(
   const asSet = flags.set !== undefined;
   assertOutputs(flags, asSet || found.length > 1 ? (flags.set ?? 'junit.set.json') : undefined, build);
   for (const file of files) await assertNoReport(file);
-  const details = await describeRun(cli, files, flags);
+  const images = await imageInputs(cli, flags);
+  const details = await describeRun(cli, files, flags, images);
   const interruption = onInterruption(cli, 'stopping; repeat to exit at once');
   const { signal } = interruption;
   try {
@@ -63,7 +68,16 @@ export async function submitJUnit(
     await submitResults(
       cli,
       { ...results, otherFiles: details.files },
-      { flags, submission: { client, build, timeoutMs, signal } },
+      {
+        flags,
+        submission: {
+          client,
+          build,
+          timeoutMs,
+          push: imagesPusher(cli, images, { client, flags, signal }),
+          signal,
+        },
+      },
     );
   } catch (error) {
     if (!signal.aborted) throw error;
