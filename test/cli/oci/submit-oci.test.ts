@@ -109,6 +109,31 @@ t.test(
   },
 );
 
+t.test('a public test result names the image, and is attached to it', async (t) => {
+  const digest = await putImage(registry, REPOSITORY, '1.0');
+  const report = join(t.testdir({ 'report.xml': REPORT }), 'report.xml');
+  const args = ['submit', '--junit', report, '--oci', `${name}@${digest}`, '--wait', '--push'];
+  const said = await attest([...args, '--public']);
+  t.match(said, { code: 0, stderr: `attached to ${name}@${digest}` });
+  const [[, stored] = []] = referrersOf(digest);
+  t.match(JSON.parse(String(stored?.bytes)), {
+    annotations: { 'dev.sigstore.bundle.predicateType': 'https://in-toto.io/attestation/test-result/v0.1' },
+  });
+});
+
+t.test("a public statement with metadata of one's own is attached to each of its images", async (t) => {
+  const digests = [await putImage(registry, REPOSITORY, '1'), await putImage(registry, REPOSITORY, '2')];
+  const images = digests.flatMap((digest) => ['--oci', `${name}@${digest}`]);
+  const metadata = JSON.stringify({
+    schema: 'intoto.test_result.v0.1',
+    result: 'PASSED',
+    configuration: [{ name: 'image', digest: { sha256: digests[0]?.slice(7) } }],
+  });
+  const said = await attest(['submit', ...images, '--public', '--metadata', metadata, '--wait', '--push']);
+  t.equal(said.code, 0, said.stderr);
+  for (const digest of digests) t.equal(referrersOf(digest).length, 1);
+});
+
 t.test('wrong combinations and images are found before anything is submitted', async (t) => {
   const digest = await putImage(registry, REPOSITORY, '1.0');
   const image = `${name}@${digest}`;
