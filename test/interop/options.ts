@@ -9,9 +9,9 @@ TypeScript), openapi-python-client, oapi-codegen and hey-api make of the OpenAPI
 Connect's conformance cases for a server of test/interop on the service's path for RPCs (those that fail are in
 test/interop/conformance/known-failing.txt, each with its reason), for exports the S3-compatible store versitygw, for
 images go-containerregistry's registry and Debian's docker-registry with cosign and oras, for C2SP witnesses litewitness and
-torchwood, for COSE receipts scitt-cose, for the TUF repository cosign and python-tuf, for OpenTimestamps ots, and for EVM
-witnesses cast. Sigstore's timestamp-authority is a witness of the service. Starts its own services. Prints a table; ends
-with 1 if any program does other than it should. A check that throws has one row, and the others run.
+torchwood, for COSE receipts scitt-cose, for the TUF repository cosign, npm sigstore and python-tuf, for OpenTimestamps ots,
+and for EVM witnesses cast. Sigstore's timestamp-authority is a witness of the service. Starts its own services. Prints a
+table; ends with 1 if any program does other than it should. A check that throws has one row, and the others run.
 
 Needs Go 1.25.8 or newer, Python 3.11 with venv, a JDK of 11 or newer with Maven, jq, curl, openssl and ssh on the PATH.
 Installs, through the Go module proxy, cosign, litewitness, grpcurl, connectconformance, oras, versitygw, oapi-codegen,

@@ -1,9 +1,11 @@
-/** The TUF repository, for cosign and python-tuf: from its making to the replacement of each key. */
+/** The TUF repository, for cosign, npm sigstore and python-tuf: from its making to the replacement of each key. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { verify } from 'sigstore';
 import { attest, startUp } from '../support/servers/up.js';
 import { until } from '../support/until.js';
 import { run, type Said } from './command.js';
@@ -70,6 +72,7 @@ async function checkFirst(place: Place): Promise<Row[]> {
     accepting('cosign', 'a bundle, no flag for the trusted root', await cosign(place, 'first'), [
       /^Verified OK$/m,
     ]),
+    accepting('npm sigstore', 'a bundle, by default', await npmSigstore(place, 'first'), []),
     accepting('python-tuf', 'our repository', await pythonTuf(place), [/https:\/\/live\./]),
   ];
 }
@@ -92,6 +95,7 @@ async function checkRotation(place: Place, verifyUrl: string): Promise<Row[]> {
       /^Verified OK$/m,
     ]),
     accepting('cosign', 'a bundle of the log before', await cosign(place, 'first'), [/^Verified OK$/m]),
+    accepting('npm sigstore', 'the same', await npmSigstore(place, 'second'), []),
     accepting('python-tuf', 'the same, from the first root', await pythonTuf(place), [/https:\/\/live-2\./]),
     accepting('cosign', 'initialize with the first root', await initialize(place), []),
     accepting('cosign', 'a bundle of the new log then', await cosign(place, 'second'), [/^Verified OK$/m]),
@@ -113,6 +117,7 @@ async function checkForged(place: Place): Promise<Row[]> {
     await withMirror(url, { '/timestamp.json': text }, async (mirror) => {
       rows.push(refusing('python-tuf', what, await pythonTuf({ ...place, url: mirror })));
       rows.push(refusing('cosign', what, await initialize({ ...place, url: mirror })));
+      rows.push(refusing('npm sigstore', what, await npmSigstore({ ...place, url: mirror }, 'second')));
     });
   }
   return rows;
@@ -168,6 +173,19 @@ function cosign({ dir }: Place, name: string): Promise<Said> {
 
 function inFolder(dir: string) {
   return { cwd: dir, env: { TUF_ROOT: join(dir, 'cosign') } };
+}
+
+/** Verifies a bundle with no option but where the trust roots are, and the key of the statement. */
+async function npmSigstore({ dir, url }: Place, name: string): Promise<Said> {
+  const key = await readFile(join(dir, 'dsse.pem'), 'utf8');
+  const bundle = JSON.parse(await readFile(join(dir, `${name}.sigstore.json`), 'utf8'));
+  const tuf = { tufMirrorURL: url, tufRootPath: join(dir, 'root.json'), tufCachePath: join(dir, 'npm') };
+  try {
+    await verify(bundle, { ...tuf, keySelector: () => key });
+    return { code: 0, output: 'verified' };
+  } catch (error) {
+    return { code: 1, output: inspect(error) };
+  }
 }
 
 async function pythonTuf({ dir, url }: Place): Promise<Said> {

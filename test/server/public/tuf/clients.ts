@@ -20,6 +20,7 @@ export const CLIENTS: Readonly<Record<string, Update>> = {
       metadataBaseUrl: mirrorURL,
       targetDir: cachePath,
       targetBaseUrl: `${mirrorURL}/targets`,
+      config: { fetchRetry: 0 },
     });
     const target = await updater.getTargetInfo('trusted_root.json');
     if (target === undefined) throw new Error('there is no trusted_root.json');
