@@ -1,5 +1,5 @@
 /** Migrations run once, and a database that this version cannot migrate is rejected and not changed. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { dumpSchema } from '../../../src/generate/dump-schema.js';
 import { connectPool, type Pool } from '../../../src/server/database/connect.js';
@@ -8,8 +8,9 @@ import { drain, openPipeline } from '../../support/pipeline.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
 import { until } from '../../support/until.js';
 
-/** The migrations of a database that has the first. */
-const LATER = ['0002_build.sql'];
+/** The migrations, of which a database of 0.2.0 has the first. */
+const MIGRATIONS = new URL('../../../src/server/database/migrations/', import.meta.url);
+const [FIRST = '', ...LATER] = readdirSync(MIGRATIONS).sort();
 
 async function namesOf(pool: Pool): Promise<string[]> {
   return (await pool<{ name: string }[]>`SELECT name FROM migration ORDER BY name`).map(({ name }) => name);
@@ -28,7 +29,7 @@ async function openDatabase(
 /** A database as version 0.2.0 has it. */
 async function openFormer(t: Test): Promise<{ url: string; pool: Pool }> {
   const database = await openDatabase(t, { empty: true });
-  const first = new URL('../../../src/server/database/migrations/0001_initial.sql', import.meta.url);
+  const first = new URL(FIRST, MIGRATIONS);
   await database.pool.unsafe(`${readFileSync(first, 'utf8')};
     CREATE TABLE migration (name text PRIMARY KEY, ran_at timestamptz NOT NULL DEFAULT now());
     INSERT INTO migration (name) VALUES ('0001_initial.sql')`);
@@ -57,11 +58,11 @@ t.test(
     t.not(await dumpSchema(pool), schema);
     await t.rejects(
       assertMigrated(pool),
-      /lacks 0001_initial\.sql, 0002_build\.sql: run attest migrate first/,
+      new RegExp(`lacks ${[FIRST, ...LATER].join(', ')}: run attest migrate first`),
     );
     t.strictSame(await migrate(pool), LATER);
     t.equal(await dumpSchema(pool), schema);
-    t.strictSame(await namesOf(pool), ['0001_initial.sql', ...LATER]);
+    t.strictSame(await namesOf(pool), [FIRST, ...LATER]);
     t.strictSame([...(await pool`SELECT name FROM project`)], [{ name: 'kept' }]);
     await assertMigrated(pool);
   },
@@ -132,7 +133,7 @@ t.test('a migration that failed behind its transaction runs again', async (t) =>
   const schema = await dumpSchema(pool);
   await pool`DROP INDEX submission_by_build_and_schema`;
   await pool`DELETE FROM migration WHERE name = '0002_build.sql'`;
-  t.strictSame(await migrate(pool), LATER);
+  t.strictSame(await migrate(pool), ['0002_build.sql']);
   t.equal(await dumpSchema(pool), schema);
 });
 
@@ -147,7 +148,7 @@ t.test('two processes that migrate at once run each migration once', async (t) =
   const other = connectPool({ url, name: 'test', max: 2, statementTimeoutMs: 60_000 });
   t.teardown(() => other.end({ timeout: 1 }));
   const ran = await Promise.all([migrate(pool), migrate(other)]);
-  t.strictSame(ran.flat(), ['0001_initial.sql', ...LATER]);
+  t.strictSame(ran.flat(), [FIRST, ...LATER]);
 });
 
 t.test(
