@@ -30,8 +30,12 @@ type ExportStampsDeps = {
  */
 const OBJECT_STAMPS = 1_000;
 const OBJECT_WAIT_MS = 1_000;
-/** After an object that waited in vain no object waits for so long: a slow authority takes exports a tenth of their time. */
-const REST_MS = 10 * OBJECT_WAIT_MS;
+/**
+ * How long no object waits after one whose time ran out: a slow authority takes exports half of their time at most, one
+ * that has made no stamp a tenth.
+ */
+const REST_MS = OBJECT_WAIT_MS;
+const LONG_REST_MS = 10 * OBJECT_WAIT_MS;
 
 /** Creates a function that opens the stamps of an object of a log. Missing ones are made as far as its budget goes. */
 export function createExportStamps({
@@ -59,7 +63,8 @@ export function createExportStamps({
       );
       stampsLeft = Math.max(0, stampsLeft - rows.length);
       msLeft = Math.max(0, msLeft - (clock() - startMs));
-      if (waitMs > 0 && msLeft === 0) restUntilMs = clock() + REST_MS;
+      const isSlow = found.some(([, { isStampPending }]) => !isStampPending);
+      if (waitMs > 0 && msLeft === 0) restUntilMs = clock() + (isSlow ? REST_MS : LONG_REST_MS);
       return new Map(found);
     };
     return async (page, logIndexes) => {
