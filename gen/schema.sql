@@ -62,6 +62,7 @@ CREATE TABLE audit_entry (
   resource_id text COLLATE "C" NOT NULL,
   request_id text COLLATE "C",
   detail jsonb NOT NULL DEFAULT '{}'::jsonb,
+  actor_identity jsonb,
   CONSTRAINT audit_entry_pkey PRIMARY KEY (id)
 ) PARTITION BY RANGE (id);
 CREATE INDEX audit_entry_by_project ON ONLY audit_entry USING btree (project_id, id);
@@ -78,6 +79,7 @@ CREATE TABLE audit_entry_default (
   resource_id text COLLATE "C" NOT NULL,
   request_id text COLLATE "C",
   detail jsonb NOT NULL DEFAULT '{}'::jsonb,
+  actor_identity jsonb,
   CONSTRAINT audit_entry_default_pkey PRIMARY KEY (id)
 );
 ALTER TABLE audit_entry ATTACH PARTITION audit_entry_default DEFAULT;
@@ -156,6 +158,30 @@ CREATE TABLE evidence (
   CONSTRAINT evidence_log_id_fkey FOREIGN KEY (log_id) REFERENCES log(id)
 );
 CREATE TRIGGER evidence_export AFTER INSERT ON evidence FOR EACH ROW EXECUTE FUNCTION note_evidence();
+
+CREATE TABLE exchanged_key (
+  id text COLLATE "C" NOT NULL,
+  trust_rule_id text COLLATE "C" NOT NULL,
+  prefix text NOT NULL,
+  last4 text NOT NULL,
+  hmac bytea NOT NULL,
+  identity jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT exchanged_key_pkey PRIMARY KEY (id),
+  CONSTRAINT exchanged_key_hmac_key UNIQUE (hmac),
+  CONSTRAINT exchanged_key_trust_rule_id_fkey FOREIGN KEY (trust_rule_id) REFERENCES trust_rule(id)
+);
+CREATE INDEX exchanged_key_by_expiry ON exchanged_key USING btree (expires_at);
+
+CREATE TABLE exchanged_token (
+  hash bytea NOT NULL,
+  key_id text COLLATE "C" NOT NULL,
+  exchanged_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT exchanged_token_pkey PRIMARY KEY (hash)
+);
+CREATE INDEX exchanged_token_by_expiry ON exchanged_token USING btree (expires_at);
 
 CREATE TABLE export (
   id text COLLATE "C" NOT NULL,
@@ -451,6 +477,28 @@ CREATE TABLE timestamp_authority (
   CONSTRAINT timestamp_authority_pkey PRIMARY KEY (id)
 );
 CREATE INDEX timestamp_authority_active ON timestamp_authority USING btree (name) WHERE (valid_to IS NULL);
+
+CREATE TABLE trust_rule (
+  id text COLLATE "C" NOT NULL,
+  project_id text COLLATE "C" NOT NULL,
+  environment smallint NOT NULL,
+  issuer text COLLATE "C" NOT NULL,
+  audience text NOT NULL,
+  conditions jsonb NOT NULL,
+  scopes text[] NOT NULL,
+  submissions_per_second bigint NOT NULL,
+  submissions_per_hour bigint NOT NULL,
+  submissions_per_day bigint NOT NULL,
+  reads_per_second bigint NOT NULL,
+  recorded_claims text[] NOT NULL,
+  reusable_tokens boolean NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  removed_at timestamp with time zone,
+  CONSTRAINT trust_rule_pkey PRIMARY KEY (id),
+  CONSTRAINT trust_rule_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
+);
+CREATE INDEX trust_rule_by_issuer ON trust_rule USING btree (issuer, id) WHERE (removed_at IS NULL);
+CREATE INDEX trust_rule_by_project ON trust_rule USING btree (project_id, id);
 
 CREATE TABLE trusted_witness (
   id integer NOT NULL GENERATED ALWAYS AS IDENTITY,

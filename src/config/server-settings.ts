@@ -11,6 +11,7 @@ import {
   duration,
   hostName,
   integer,
+  issuers,
   names,
   oneOf,
   origins,
@@ -75,6 +76,8 @@ export type ServerSettings = Listeners & {
   readonly programPath: string | undefined;
   /** Whether webhooks may use http and non-public addresses. */
   readonly allowInsecureDestinations: boolean;
+  /** The issuers of tokens whose keys may be read at non-public addresses. */
+  readonly privateIssuers: readonly string[];
   readonly tls: TlsFiles | undefined;
   /** Web origins allowed by CORS; `['*']` for all. */
   readonly corsOrigins: readonly string[];
@@ -147,6 +150,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
       bool,
       isLocal && isLoopback(listeners.host),
     ),
+    privateIssuers: settings.get('PRIVATE_ISSUERS', issuers, []),
     programPath: settings.find('PATH', searchPath),
     tls: readTlsFiles(settings, path),
     corsOrigins: settings.get('CORS_ORIGINS', origins, []),

@@ -154,6 +154,17 @@ export const origins: SettingType<string[]> = {
   },
 };
 
+/** Comma-separated issuers of OpenID Connect tokens, exactly as their tokens name them. */
+export const issuers: SettingType<string[]> = {
+  expected: 'comma-separated https URLs without query and fragment, such as https://gitlab.example.com',
+  parse: (text) => {
+    const list = text.split(',').map((issuer) => issuer.trim());
+    if (!list.every((issuer) => /^https:[^?#]+$/.test(issuer) && URL.canParse(issuer)))
+      throw new InvalidValue();
+    return list;
+  },
+};
+
 /** Comma-separated names of buckets and hosts. */
 export const names: SettingType<string[]> = {
   expected: 'comma-separated names of buckets, and hosts of storage accounts',

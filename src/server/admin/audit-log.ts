@@ -1,6 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { type AuditAction, AuditActorKind } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import type { Call } from '../core/call.js';
+import { credentialId } from '../core/principal.js';
 import type { RandomSource } from '../core/random.js';
 import type { Sql } from '../database/connect.js';
 import { insertAuditEntry } from './store/audit.js';
@@ -40,5 +41,5 @@ function actorOf({ principal, session }: Pick<Call, 'principal' | 'session'>) {
   if (session !== undefined) return { actorKind: SESSION, actorId: session.id };
   return principal === undefined
     ? { actorKind: ADMIN, actorId: 'api' }
-    : { actorKind: API_KEY, actorId: principal.id };
+    : { actorKind: API_KEY, actorId: credentialId(principal), actorIdentity: principal.identity };
 }

@@ -51,7 +51,11 @@ function entryMessage(row: AuditRow): AuditEntry {
     id: row.id,
     projectId: row.projectId ?? '',
     at: timestampFromDate(row.at),
-    actor: { kind: row.actorKind, id: row.actorId },
+    actor: {
+      kind: row.actorKind,
+      id: row.actorId,
+      ...(row.actorIdentity !== null && { identity: row.actorIdentity }),
+    },
     action: row.action,
     resourceId: row.resourceId,
     requestId: row.requestId ?? '',

@@ -11,6 +11,7 @@ import { hashSessionToken, isSessionToken } from '../keys/session-token.js';
 import { getProject } from './projects.js';
 import { DEFAULT_LIMITS, findApiKey } from './store/api-keys.js';
 import { useSession } from './store/sessions.js';
+import { findTrustRule } from './store/trust-rules.js';
 
 /** Dependencies of the look-up of sessions. */
 type SessionPrincipalDeps = {
@@ -29,6 +30,7 @@ type SessionPrincipals = {
   find(cookie: string): Promise<Session | undefined>;
   principalOf(session: Session, call: Call): Promise<Principal>;
   projectOfKey(apiKeyId: string): Promise<string | undefined>;
+  projectOfRule(trustRuleId: string): Promise<string | undefined>;
 };
 
 /** The default of an API key. */
@@ -56,6 +58,7 @@ export function createSessionPrincipals(deps: SessionPrincipalDeps): SessionPrin
       };
     },
     projectOfKey: async (apiKeyId) => (await findApiKey(pool, apiKeyId))?.projectId,
+    projectOfRule: async (trustRuleId) => (await findTrustRule(pool, trustRuleId))?.projectId,
   };
 }
 

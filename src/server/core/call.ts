@@ -26,7 +26,7 @@ export type Call = {
   session: Session | undefined;
   /** The address or network that the client counts for; undefined if it comes through a trusted proxy. */
   readonly peer: string | undefined;
-  /** The checked `Idempotency-Key`, for methods that honour it. */
+  /** The checked `Idempotency-Key` as it is claimed, for methods that honour it. */
   idempotencyKey: string | undefined;
   /** The rate windows that the call was counted in, after it. The response's headers report the tightest. */
   rateStates: readonly RateState[];

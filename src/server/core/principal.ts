@@ -16,7 +16,7 @@ type RateWindow = { windowSeconds: number; limit: number };
 
 /** The caller of one environment of one project: an API key or a session, with its scopes and limits. Contains no secret. */
 export type Principal = {
-  /** Of the API key, or of the session. */
+  /** Whose calls count together: an API key, a session, or the trust rule by which keys are exchanged for tokens. */
   id: string;
   projectId: string;
   environment: Environment.LIVE | Environment.TEST;
@@ -30,7 +30,19 @@ export type Principal = {
   ceiling?: Ceiling;
   /** Who holds the key, if it was exchanged for a token. */
   identity?: Identity | undefined;
+  /** The id of a key that was exchanged for a token, and what its idempotency keys begin with, one for each identity. */
+  exchanged?: { keyId: string; idempotencyPrefix: string };
 };
+
+/** The id of the API key or session itself. */
+export function credentialId({ id, exchanged }: Principal): string {
+  return exchanged?.keyId ?? id;
+}
+
+/** An idempotency key as it is claimed. With exchanged keys it is valid for one identity, in all its keys. */
+export function claimedKey(principal: Principal | undefined, key: string): string {
+  return `${principal?.exchanged?.idempotencyPrefix ?? ''}${key}`;
+}
 
 /** The limits that a project's API keys share. */
 export type Ceiling = { submissionWindows: readonly RateWindow[]; readWindow: RateWindow };

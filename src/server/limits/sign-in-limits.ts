@@ -14,8 +14,10 @@ export type SignInLimits = {
   forgive(tx: Sql, peer: string | undefined): Promise<void>;
 };
 
-const WINDOW_MS = 60_000;
+/** The window of attempts. */
+export const WINDOW_MS = 60_000;
 const MAX_ATTEMPTS = 10;
+const FAILED = { what: 'signing in failed', limit: MAX_ATTEMPTS };
 const MAX_REFUSED = 10_000;
 
 /**
@@ -31,12 +33,12 @@ export function createSignInLimits(sql: Sql, clock: () => number): SignInLimits 
     async count(peer) {
       if (peer === undefined) return;
       const untilMs = refusedUntilMs.get(peer);
-      if (untilMs !== undefined && clock() < untilMs) throw tooManyAttempts(untilMs, clock());
+      if (untilMs !== undefined && clock() < untilMs) throw tooManyAttempts(FAILED, untilMs, clock());
       const { count, leftMs } = await countSignInAttempt(sql, peer, WINDOW_MS);
       if (count <= MAX_ATTEMPTS) return;
       const nowMs = clock();
       refusedUntilMs.set(peer, nowMs + leftMs);
-      throw tooManyAttempts(nowMs + leftMs, nowMs);
+      throw tooManyAttempts(FAILED, nowMs + leftMs, nowMs);
     },
     async forgive(tx, peer) {
       if (peer !== undefined) await forgiveSignInAttempt(tx, peer);
@@ -44,15 +46,20 @@ export function createSignInLimits(sql: Sql, clock: () => number): SignInLimits 
   };
 }
 
-function tooManyAttempts(untilMs: number, nowMs: number): ApiError {
+/** The error of an address with too many attempts in its window, which ends at `untilMs`. Times in Unix milliseconds. */
+export function tooManyAttempts(
+  { what, limit }: { what: string; limit: number },
+  untilMs: number,
+  nowMs: number,
+): ApiError {
   const seconds = Math.max(1, Math.ceil((untilMs - nowMs) / 1000));
   return new ApiError(
     ErrorCode.RATE_LIMIT_EXCEEDED,
-    `signing in failed ${MAX_ATTEMPTS} times in a minute from this address; try again in ${seconds} s`,
+    `${what} ${limit} times in a minute from this address; try again in ${seconds} s`,
     {
       bucket: enumName(BucketSchema, Bucket.READS),
       window: WINDOW_MS / 1000,
-      limit: MAX_ATTEMPTS,
+      limit,
       reset: new Date(untilMs).toISOString(),
     },
     { 'retry-after': String(seconds) },

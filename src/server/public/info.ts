@@ -8,11 +8,12 @@ import {
   type RateLimitSchema,
 } from '../../../gen/attestation/v1/service_pb.js';
 import { findApiKey } from '../admin/store/api-keys.js';
+import { findExchangedKey } from '../admin/store/exchanged-keys.js';
 import { readUsage, type WindowUsage } from '../admin/store/usage.js';
 import { lastDay, lastDays, startOf, sumUsage } from '../admin/usage-spans.js';
 import { type Call, getPrincipal, type Handlers } from '../core/call.js';
 import { unavailable } from '../core/errors.js';
-import { UNIVERSAL_SCOPE } from '../core/principal.js';
+import { credentialId, UNIVERSAL_SCOPE } from '../core/principal.js';
 import { submissionWindowStates, type WindowUse } from '../core/rate-window.js';
 import type { Pool } from '../database/connect.js';
 import type { TrustRootsReader } from './trust-roots.js';
@@ -48,10 +49,12 @@ async function readMe({ pool, clock }: InfoDeps, call: Call): Promise<Me> {
   const nowSecond = Math.floor(clock() / 1000);
   const [day, days] = [lastDay(nowSecond), lastDays(DAYS_SHOWN, nowSecond)];
   const [key, usage] = await Promise.all([
-    findApiKey(pool, principal.id),
+    principal.exchanged === undefined
+      ? findApiKey(pool, principal.id)
+      : findExchangedKey(pool, principal.exchanged.keyId),
     readUsage(pool, { apiKeyId: principal.id }, [{ windowSeconds: 1, since: nowSecond }, day, days]),
   ]);
-  if (key === undefined) throw new Error(`API key ${principal.id} is missing`);
+  if (key === undefined) throw new Error(`API key ${credentialId(principal)} is missing`);
   const last24h = sumUsage(usage, day);
   return create(MeSchema, {
     project: { id: key.projectId, name: key.projectName },
@@ -61,10 +64,13 @@ async function readMe({ pool, clock }: InfoDeps, call: Call): Promise<Me> {
       last4: key.last4,
       environment: key.environment,
       createdAt: timestampFromDate(key.createdAt),
-      ...(key.lastUsedAt === null ? {} : { lastUsedAt: timestampFromDate(key.lastUsedAt) }),
+      ...('lastUsedAt' in key && key.lastUsedAt !== null
+        ? { lastUsedAt: timestampFromDate(key.lastUsedAt) }
+        : {}),
       ...(key.expiresAt === null ? {} : { expiresAt: timestampFromDate(key.expiresAt) }),
     },
     scopes: [...principal.scopes, UNIVERSAL_SCOPE].sort(),
+    ...(principal.identity && { identity: principal.identity }),
     rateLimits: rateLimits(call, usage, nowSecond),
     usage: {
       submissionsLast24h: BigInt(last24h.submissions),

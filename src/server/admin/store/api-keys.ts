@@ -60,7 +60,7 @@ const columns = (sql: Sql) => sql`
 /** A key that works, and the limits of its project: those that the operator set, or by default multiples of a key's. */
 export type UsableApiKey = ApiKeyRow & { ceiling: ApiKeyLimits };
 
-/** The default limits of a project are so many times the highest that a key of it has which works. */
+/** The default limits of a project are so many times the highest that a key or trust rule of it has which works. */
 const DEFAULT_CEILING = 5;
 
 /** Finds the key with one of these keyed hashes, unless revoked or expired. */
@@ -68,27 +68,44 @@ export async function findUsableApiKey(
   sql: Sql,
   hmacs: readonly Uint8Array[],
 ): Promise<UsableApiKey | undefined> {
-  const ceiling = (limit: string) =>
-    sql`coalesce(p.${sql(limit)}, ${DEFAULT_CEILING} * highest.${sql(limit)})::bigint`;
   const rows = await sql<(ApiKeyRow & Ceilings)[]>`
-    SELECT ${columns(sql)}, ${ceiling('submissions_per_second')} AS "ceilingSecond",
-      ${ceiling('submissions_per_hour')} AS "ceilingHour", ${ceiling('submissions_per_day')} AS "ceilingDay",
-      ${ceiling('reads_per_second')} AS "ceilingReads"
-    FROM api_key k JOIN project p ON p.id = k.project_id
-    CROSS JOIN LATERAL (
-      SELECT max(o.submissions_per_second) AS submissions_per_second, max(o.submissions_per_hour) AS submissions_per_hour,
-             max(o.submissions_per_day) AS submissions_per_day, max(o.reads_per_second) AS reads_per_second
-      FROM api_key o WHERE o.project_id = p.id AND o.revoked_at IS NULL
-        AND (o.expires_at IS NULL OR o.expires_at > clock_timestamp())
-    ) highest
+    SELECT ${columns(sql)}, ${ceilingColumns(sql)}
+    FROM api_key k JOIN project p ON p.id = k.project_id ${highestLimits(sql)}
     WHERE k.hmac IN ${sql(hmacs.map((hmac) => Buffer.from(hmac)))} AND k.revoked_at IS NULL
       AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())`;
   return rows[0] && withCeiling(rows[0]);
 }
 
-type Ceilings = Record<'ceilingSecond' | 'ceilingHour' | 'ceilingDay' | 'ceilingReads', number>;
+/** The ceiling of the project `p` as columns. */
+export type Ceilings = Record<'ceilingSecond' | 'ceilingHour' | 'ceilingDay' | 'ceilingReads', number>;
 
-function withCeiling(found: ApiKeyRow & Ceilings): UsableApiKey {
+/** The columns of {@link Ceilings}, in a query with {@link highestLimits}. */
+export const ceilingColumns = (sql: Sql) => {
+  const ceiling = (limit: string) =>
+    sql`coalesce(p.${sql(limit)}, ${DEFAULT_CEILING} * highest.${sql(limit)})::bigint`;
+  return sql`${ceiling('submissions_per_second')} AS "ceilingSecond",
+    ${ceiling('submissions_per_hour')} AS "ceilingHour", ${ceiling('submissions_per_day')} AS "ceilingDay",
+    ${ceiling('reads_per_second')} AS "ceilingReads"`;
+};
+
+/** Joins the highest limits of the API keys and trust rules of the project `p` that work. */
+export const highestLimits = (sql: Sql) => sql`
+  CROSS JOIN LATERAL (
+    SELECT max(o.submissions_per_second) AS submissions_per_second, max(o.submissions_per_hour) AS submissions_per_hour,
+           max(o.submissions_per_day) AS submissions_per_day, max(o.reads_per_second) AS reads_per_second
+    FROM (
+      SELECT submissions_per_second, submissions_per_hour, submissions_per_day, reads_per_second FROM api_key
+      WHERE project_id = p.id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())
+      UNION ALL
+      SELECT submissions_per_second, submissions_per_hour, submissions_per_day, reads_per_second FROM trust_rule
+      WHERE project_id = p.id AND removed_at IS NULL
+    ) o
+  ) highest`;
+
+/** Takes the columns of the ceiling out of a row. */
+export function withCeiling<T extends Ceilings>(
+  found: T,
+): Omit<T, keyof Ceilings> & { ceiling: ApiKeyLimits } {
   const { ceilingSecond, ceilingHour, ceilingDay, ceilingReads, ...row } = found;
   const ceiling = {
     submissionsPerSecond: ceilingSecond,

@@ -1,4 +1,5 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import type { Identity } from '../../../protocol/identity.js';
 import type { Sql } from '../../database/connect.js';
 
 /** A stored entry of the audit log; `actorKind` and `action` are numbers of the proto enums. */
@@ -11,6 +12,8 @@ export type AuditRow = {
   actorKind: number;
   /** The API key's id, or a name. */
   actorId: string;
+  /** Who held the API key, if it was exchanged for a token. */
+  actorIdentity: Identity | null;
   action: number;
   resourceId: string;
   requestId: string | null;
@@ -19,14 +22,18 @@ export type AuditRow = {
 };
 
 /** An entry to insert; the database sets its time. */
-export type NewAuditEntry = Omit<AuditRow, 'at'>;
+export type NewAuditEntry = Omit<AuditRow, 'at' | 'actorIdentity'> & {
+  actorIdentity?: Identity | undefined;
+};
 
 /** Inserts an entry. Call it in the transaction that makes the change. */
 export async function insertAuditEntry(tx: Sql, entry: NewAuditEntry): Promise<void> {
   await tx`
-    INSERT INTO audit_entry (id, project_id, actor_kind, actor_id, action, resource_id, request_id, detail)
+    INSERT INTO audit_entry (id, project_id, actor_kind, actor_id, action, resource_id, request_id, detail,
+                             actor_identity)
     VALUES (${entry.id}, ${entry.projectId}, ${entry.actorKind}, ${entry.actorId}, ${entry.action},
-            ${entry.resourceId}, ${entry.requestId}, ${JSON.stringify(entry.detail)}::text::jsonb)`;
+            ${entry.resourceId}, ${entry.requestId}, ${JSON.stringify(entry.detail)}::text::jsonb,
+            ${entry.actorIdentity === undefined ? null : JSON.stringify(entry.actorIdentity)}::text::jsonb)`;
 }
 
 /**
@@ -55,7 +62,7 @@ export async function listAuditEntries(sql: Sql, query: AuditQuery): Promise<Aud
   const none = sql``;
   return sql<AuditRow[]>`
     SELECT id, project_id AS "projectId", at, actor_kind AS "actorKind", actor_id AS "actorId", action,
-           resource_id AS "resourceId", request_id AS "requestId", detail
+           actor_identity AS "actorIdentity", resource_id AS "resourceId", request_id AS "requestId", detail
     FROM audit_entry
     WHERE true
       ${projectId === undefined ? none : sql`AND project_id = ${projectId}`}

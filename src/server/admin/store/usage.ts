@@ -3,7 +3,7 @@ import type { Pool, Sql } from '../../database/connect.js';
 /** The usage of one window of 1, 3600 or 86400 seconds that starts at `started` (seconds since the epoch). */
 export type WindowUsage = { windowSeconds: number; started: number; submissions: number; reads: number };
 
-/** The owner of usage: one key, or all keys of a project. */
+/** The owner of usage: one key or trust rule, or all of a project. */
 export type UsageOwner = { apiKeyId: string } | { projectId: string };
 
 /** Windows of one length that start at `since` or later. Those of one second reach back a minute at most. */
@@ -18,7 +18,8 @@ export async function readUsage(
   const isOwn =
     'apiKeyId' in owner
       ? sql`c.api_key_id = ${owner.apiKeyId}`
-      : sql`c.api_key_id IN (SELECT id FROM api_key WHERE project_id = ${owner.projectId})`;
+      : sql`c.api_key_id IN (SELECT id FROM api_key WHERE project_id = ${owner.projectId}
+                              UNION ALL SELECT id FROM trust_rule WHERE project_id = ${owner.projectId})`;
   return sql<WindowUsage[]>`
     SELECT seconds AS "windowSeconds", started,
            coalesce(sum(n) FILTER (WHERE bucket = 2), 0)::bigint AS submissions,

@@ -20,6 +20,8 @@ export type Sessions = {
   principalOf: (session: Session, call: Call) => Promise<Principal>;
   /** The project that an API key belongs to; undefined if there is no such key. */
   projectOfKey: (apiKeyId: string) => Promise<string | undefined>;
+  /** The project that a trust rule belongs to; undefined if there is no such rule. */
+  projectOfRule: (trustRuleId: string) => Promise<string | undefined>;
 };
 
 /** Authenticates the caller by a session, if the method's `session` allows this one. */

@@ -12,6 +12,7 @@ import { rules as rulesOption } from '../../../../gen/attestation/options/v1/opt
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call, ReadItem } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
+import { claimedKey } from '../../core/principal.js';
 import { type Bound, findBound } from '../../json/bound.js';
 import { compileValueCheck } from '../../json/check-values.js';
 import { compileReader } from '../../json/codec.js';
@@ -62,7 +63,7 @@ export function findItemReader(method: DescMethodUnary): ReadItems | undefined {
 
 /**
  * Checks each item by itself: its idempotency key, as that of a call, and the rules of its proto by `validate`. An item
- * without a key has that of the call, `#` and its place, if the call has one.
+ * without a key has that of the call, `#` and its place, if the call has one. Keys become those that are claimed.
  */
 export function checkItems(
   call: Call,
@@ -83,8 +84,9 @@ export function checkItems(
       const given = key && fields[key.localName];
       if (typeof given === 'string' && !isIdempotencyKey(given)) throw invalidKey('idempotency_key');
       validate(desc, message);
-      if (key !== undefined && callKey !== undefined && given === undefined)
-        fields[key.localName] = `${callKey}#${place}`;
+      const wanted = given ?? (callKey === undefined ? undefined : `${callKey}#${place}`);
+      if (key !== undefined && typeof wanted === 'string')
+        fields[key.localName] = claimedKey(call.principal, wanted);
       return item;
     } catch (error) {
       if (error instanceof ApiError) return { bytes, error };

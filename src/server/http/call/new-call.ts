@@ -1,6 +1,7 @@
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
+import { claimedKey } from '../../core/principal.js';
 import type { NodeResponse, RequestRecord } from '../socket/requests.js';
 
 /** Makes the call of a request, not yet authenticated. */
@@ -63,7 +64,7 @@ export function readIdempotencyKey(call: Call): void {
   const key = findIdempotencyKey(call);
   if (key === undefined) return;
   if (!isIdempotencyKey(key)) throw invalidKey('Idempotency-Key');
-  call.idempotencyKey = key;
+  call.idempotencyKey = claimedKey(call.principal, key);
 }
 
 /** Whether a text may be an idempotency key. */

@@ -16,7 +16,7 @@ type Reference = { localName: string; resource: Resource };
 
 const known = new WeakMap<DescMethodUnary, readonly Reference[]>();
 
-/** Throws if sessions of a project may call an admin RPC whose request has no field that names a project or a key. */
+/** Throws if sessions of a project may call an admin RPC whose request has no field that names something of a project. */
 export function assertScopable(method: DescMethodUnary, { access, session }: MethodRules): void {
   const references = referencesOf(method);
   if (access === Access.ADMIN && session === SessionAccess.PROJECT && references.length === 0) {
@@ -34,9 +34,12 @@ export function fillOwnProject(call: Call, message: Message): void {
   (message as Message & Record<string, unknown>)[own.localName] = projectId;
 }
 
-/** Throws `project.not_found` or `api_key.not_found` if a request names a resource outside the session's project. */
+/**
+ * Throws `project.not_found`, `api_key.not_found` or `trust_rule.not_found` if a request names a resource outside the
+ * session's project.
+ */
 export async function assertOwn(
-  sessions: Pick<Sessions, 'projectOfKey'> | undefined,
+  sessions: Pick<Sessions, 'projectOfKey' | 'projectOfRule'> | undefined,
   call: Call,
   message: Message,
 ): Promise<void> {
@@ -50,6 +53,9 @@ export async function assertOwn(
     }
     if (reference.resource === Resource.API_KEY && (await sessions?.projectOfKey(id)) !== projectId) {
       throw new ApiError(ErrorCode.API_KEY_NOT_FOUND, 'there is no API key with this id');
+    }
+    if (reference.resource === Resource.TRUST_RULE && (await sessions?.projectOfRule(id)) !== projectId) {
+      throw new ApiError(ErrorCode.TRUST_RULE_NOT_FOUND, 'there is no trust rule with this id');
     }
   }
 }

@@ -5,6 +5,7 @@ import type { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { errorRules } from '../../../protocol/error-rules.js';
 import type { Call } from '../../core/call.js';
 import type { Logger } from '../../core/logger.js';
+import { credentialId } from '../../core/principal.js';
 import { createRandomSource } from '../../core/random.js';
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
@@ -186,7 +187,7 @@ function observation(record: RequestRecord, nowMs: number): Observation {
     status: statusOf(record),
     error: error === undefined ? undefined : errorRules(error).code,
     durationMs: nowMs - record.startedMs,
-    apiKeyId: call?.session === undefined ? call?.principal?.id : undefined,
+    apiKeyId: call?.session === undefined && call?.principal ? credentialId(call.principal) : undefined,
     sessionId: call?.session?.id,
     projectId: call?.principal?.projectId,
   };

@@ -3,14 +3,15 @@ import { AuditService } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectExportService } from '../../../../gen/attestation/admin/v1/exports_pb.js';
 import { LogService } from '../../../../gen/attestation/admin/v1/logs_pb.js';
 import { ProjectService } from '../../../../gen/attestation/admin/v1/projects_pb.js';
+import { TrustRuleService } from '../../../../gen/attestation/admin/v1/trust_rules_pb.js';
 import { TufService } from '../../../../gen/attestation/admin/v1/tuf_pb.js';
 import { UsageService } from '../../../../gen/attestation/admin/v1/usage_pb.js';
 import { WitnessService } from '../../../../gen/attestation/admin/v1/witnesses_pb.js';
 import type { Config } from '../../../config/config.js';
 import { apiKeyHandlers } from '../../admin/api-keys.js';
 import { auditHandlers } from '../../admin/audit.js';
-import type { Principals } from '../../admin/principals.js';
 import { projectHandlers } from '../../admin/projects.js';
+import { trustRuleHandlers } from '../../admin/trust/trust-rules.js';
 import { usageHandlers } from '../../admin/usage.js';
 import { createRandomSource } from '../../core/random.js';
 import type { Pool } from '../../database/connect.js';
@@ -22,20 +23,19 @@ import type { TufKey } from '../../keys/tuf-keys.js';
 import { logHandlers } from '../../log/admin-logs.js';
 import type { TrustRootsReader } from '../../public/trust-roots.js';
 import { tufHandlers } from '../../public/tuf/admin-tuf.js';
-import { announceKeyChange } from '../../queue/broadcast.js';
-import type { Queue } from '../../queue/jetstream.js';
 import type { Cursors } from '../../rpc/cursor.js';
 import { witnessHandlers } from '../../witnessing/rpc/admin-witnesses.js';
 import { newSecret, SCOPES } from '../first-keys.js';
 import type { Dashboard } from './dashboard.js';
+import { issuerUrlProblem } from './token-service.js';
 
-/** The dependencies of the admin API. `queue` broadcasts key changes while NATS is connected. */
+/** The dependencies of the admin API. */
 type AdminDeps = {
   config: Config;
   pool: Pool;
   cursors: Cursors;
-  principals: Principals;
-  queue: () => Queue | undefined;
+  /** Tells every process of a changed key or trust rule. */
+  onKeyChange: (id: string) => void;
   dashboard: Dashboard | undefined;
   trustRoots: TrustRootsReader;
   tufKeys: readonly TufKey[];
@@ -46,8 +46,7 @@ export function adminServices({
   config,
   pool,
   cursors,
-  principals,
-  queue,
+  onKeyChange,
   dashboard,
   trustRoots,
   tufKeys,
@@ -57,11 +56,6 @@ export function adminServices({
   const apiKeys = deriveKeyRing(secretKeys, 'api-key');
   const idempotency = openIdempotency(config, pool);
   const shared = { pool, idempotency, cursors, clock: Date.now, random: createRandomSource() };
-  const onKeyChange = (apiKeyId: string) => {
-    principals.evict(apiKeyId);
-    const open = queue();
-    if (open !== undefined) announceKeyChange(open, apiKeyId);
-  };
   const keys = apiKeyHandlers({
     ...shared,
     scopes: SCOPES,
@@ -71,6 +65,15 @@ export function adminServices({
   return [
     { desc: ProjectService, handlers: projectHandlers(shared) },
     { desc: ApiKeyService, handlers: keys },
+    {
+      desc: TrustRuleService,
+      handlers: trustRuleHandlers({
+        ...shared,
+        scopes: SCOPES,
+        findUrlProblem: issuerUrlProblem(config),
+        onKeyChange,
+      }),
+    },
     { desc: UsageService, handlers: usageHandlers(shared) },
     { desc: AuditService, handlers: auditHandlers(shared) },
     { desc: ProjectExportService, handlers: projectExportHandlers(shared) },

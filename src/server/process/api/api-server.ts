@@ -7,6 +7,7 @@ import { findReadyBundle } from '../../attestations/bundles/ready-bundle.js';
 import type { StampWitness } from '../../attestations/stamps/stamp-witness.js';
 import { ApiError, internalError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
+import { claimedKey } from '../../core/principal.js';
 import type { Pool } from '../../database/connect.js';
 import { type ApiServer, createServer, type ServerDeps } from '../../http/server.js';
 import type { ServiceEntry } from '../../http/services.js';
@@ -23,6 +24,7 @@ import { createDegradationCheck } from '../../ops/degradation.js';
 import { createHealthCheck } from '../../ops/health-check.js';
 import { infoHandlers } from '../../public/info.js';
 import { createTrustRootsReader, type TrustRootsReader } from '../../public/trust-roots.js';
+import { announceKeyChange } from '../../queue/broadcast.js';
 import { type Cursors, createCursors } from '../../rpc/cursor.js';
 import { dashboardPageRoutes } from '../../web/dashboard-page.js';
 import { batchHandlers } from '../../witnessing/rpc/batches.js';
@@ -35,6 +37,7 @@ import { explainDatabaseErrors } from './database-unavailable.js';
 import { exportService } from './export-service.js';
 import { publicRoutes } from './public-routes.js';
 import { standardServices } from './standard-rpcs.js';
+import { tokenService } from './token-service.js';
 import { webhookService } from './webhook-service.js';
 
 /** The options of an API process. Addresses are functions because the port is known only after listening. */
@@ -79,9 +82,14 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   const delayWrong = createWrongDelay();
   const isAdmin = adminCheck(config.secrets.adminToken, delayWrong);
   const dashboard = createDashboard({ ...options, pool, cursors, isAdmin, delayWrong });
-  const queue = jobs.connected;
+  const onKeyChange = (id: string) => {
+    principals.evict(id);
+    const queue = jobs.connected();
+    if (queue !== undefined) announceKeyChange(queue, id);
+  };
+  services.push(tokenService(config, { ...options, pool, takeReads: readLimits.take, onKeyChange }));
   const { tufKeys } = parts;
-  const admin = adminServices({ config, pool, cursors, principals, queue, dashboard, trustRoots, tufKeys });
+  const admin = adminServices({ config, pool, cursors, onKeyChange, dashboard, trustRoots, tufKeys });
   const shared: Omit<ServerDeps, 'services'> = {
     principals,
     isAdmin,
@@ -90,8 +98,12 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
     findOverdrawn: readLimits.findOverdrawn,
     submissionWindows: submissionLimits.windows,
     findSpentCeiling: submissionLimits.findSpentCeiling,
-    hasClaim: ({ id: holder }, key) =>
-      hasClaim(pool, { holder, key, retentionMs: config.idempotencyRetentionMs }),
+    hasClaim: (principal, key) =>
+      hasClaim(pool, {
+        holder: principal.id,
+        key: claimedKey(principal, key),
+        retentionMs: config.idempotencyRetentionMs,
+      }),
     explainError,
     nowMs: Date.now,
     log,

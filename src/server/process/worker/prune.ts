@@ -1,5 +1,6 @@
 import type { Config } from '../../../config/config.js';
 import { keepAuditPartitions } from '../../admin/store/audit.js';
+import { pruneExchangedKeys } from '../../admin/store/exchanged-keys.js';
 import { pruneSessions } from '../../admin/store/sessions.js';
 import { pruneUsage, rollUpUsage } from '../../admin/store/usage.js';
 import type { Pool } from '../../database/connect.js';
@@ -30,6 +31,7 @@ export async function prune(
   await pruneKeyLeases(pool);
   await pruneSessions(pool);
   await pruneSignInAttempts(pool);
+  await pruneExchangedKeys(pool);
   while ((await pruneDeliveries(pool, webhookHistoryMs, ROWS)) === ROWS);
   await pruneRanges(pool, webhookHistoryMs, ROWS);
   await pruneWebhooks(pool, webhookHistoryMs);
