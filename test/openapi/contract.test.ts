@@ -6,6 +6,7 @@ import { startApp } from '../support/app.js';
 import type { RestAnswer } from '../support/calling/rpc-clients.js';
 import { type RestRequest, restRequest } from '../support/calling/rpcs.js';
 import { newKey, type TestKey } from '../support/calling/test-keys.js';
+import { trustedToken } from '../support/identities/trusted-token.js';
 import { type Contract, openContract } from '../support/judging/contract.js';
 import { assertEnvelope, assertStatus, CATALOGUE } from '../support/judging/envelope.js';
 import { assertNoLeaks } from '../support/judging/recorder.js';
@@ -33,7 +34,12 @@ const { json: document } = await app.rest('/openapi.json');
 const contract: Contract = openContract(document);
 const all = await callables(contract.operations);
 const owner = await newKey(app);
-const owned: Owned = { app, owner, known: await ownEverything(owner) };
+const owned: Owned = {
+  app,
+  owner,
+  known: await ownEverything(owner),
+  spentToken: await trustedToken(t, app, owner.projectId, { readsPerSecond: 0n }),
+};
 /** The codes of all errors that were answered with so far. */
 const provoked = new Set<string>();
 /** Attempts until a rate window is exhausted. */
@@ -71,6 +77,7 @@ async function ownEverything({ key }: TestKey): Promise<Known> {
     ...changeable,
     ...webhooks,
     ...exports,
+    token: await trustedToken(t, app, owner.projectId),
   };
 }
 

@@ -9,7 +9,13 @@ import { startS3Server } from '../support/exports/s3/s3-server.js';
 import type { Attempt } from './calling.js';
 
 /** What provocations work with: a project that has one of everything. */
-export type Owned = { app: App; owner: TestKey; known: Known };
+export type Owned = {
+  app: App;
+  owner: TestKey;
+  known: Known;
+  /** A token by whose trust rule nothing is left to exchange. */
+  spentToken: string;
+};
 
 /** Makes the attempt, and says what is to be undone after it. */
 export type Provocation = (owned: Owned) => Promise<Attempt & { undo?: () => Promise<void> }>;
@@ -42,9 +48,9 @@ export const PROVOCATIONS: Readonly<Record<string, Provocation>> = {
     apiKey: (await newKey(app, { scopes: [] })).key,
     known,
   }),
-  'rate_limit.exceeded': async ({ app }) => ({
+  'rate_limit.exceeded': async ({ app, spentToken }) => ({
     apiKey: (await newKey(app, { limits: SPENT })).key,
-    known: NOTHING,
+    known: { ...NOTHING, token: spentToken },
   }),
   'request.malformed_json': attempting({ raw: { body: '{' } }),
   'request.invalid': attempting({ raw: { query: 'nothing-like-it=1' } }),
@@ -61,6 +67,7 @@ export const PROVOCATIONS: Readonly<Record<string, Provocation>> = {
     await app.rest('/v1/attestations', { apiKey: owner.key, headers, body });
     return { apiKey: owner.key, known, headers };
   },
+  'token.not_trusted': nothing,
   'submission.not_found': nothing,
   'batch.not_found': nothing,
   'webhook.not_found': nothing,

@@ -28,12 +28,10 @@ export function responses(components: Components, operation: Operation, errors: 
   }
   const failures = [...byStatus(errorCodes(operation))].map(([status, codes]): [number, JsonObject] => [
     status,
-    errorResponse(
-      components,
-      errors,
-      codes,
-      rules.bucket !== Bucket.UNSPECIFIED && !BEFORE_COUNTING.has(status),
-    ),
+    errorResponse(components, errors, codes, {
+      isCounted: rules.bucket !== Bucket.UNSPECIFIED,
+      isBeforeCounting: BEFORE_COUNTING.has(status),
+    }),
   ]);
   return { ...success, ...unchanged, ...Object.fromEntries(failures) };
 }
@@ -95,15 +93,16 @@ function jsonContent(schema: JsonObject, example?: JsonObject | undefined): Json
   return { 'application/json': { schema, ...(example === undefined ? {} : { example }) } };
 }
 
-/** The response of one status, shared by all operations with the same error codes. */
+/** The response of one status, shared by all operations with the same error codes that are counted alike. */
 function errorResponse(
   components: Components,
   errors: ErrorMessages,
   codes: readonly ErrorCode[],
-  isAdmitted: boolean,
+  { isCounted, isBeforeCounting }: { isCounted: boolean; isBeforeCounting: boolean },
 ): JsonObject {
   const rules = codes.map(errorRules);
-  const name = rules.map(({ code }) => pascal(code)).join('Or');
+  const suffix = isCounted || isBeforeCounting ? '' : 'Uncounted';
+  const name = rules.map(({ code }) => pascal(code)).join('Or') + suffix;
   if (components.responses.has(name)) return refTo('responses', name);
   const schemas = codes.map((code) => errorSchemaRef(components, errors, code));
   const [only] = schemas;
@@ -111,7 +110,7 @@ function errorResponse(
   const examples = codes.map((code) => [errorRules(code).code, errorExampleRef(components, errors, code)]);
   const headers = [
     'x-request-id',
-    ...(isAdmitted ? RATE_HEADERS : []),
+    ...(isCounted && !isBeforeCounting ? RATE_HEADERS : []),
     ...new Set(rules.flatMap((rule) => rule.headers)),
   ];
   components.responses.set(name, {

@@ -13,7 +13,7 @@ import {
 } from '../../server/rpc/samples.js';
 import { submitWitnessed } from '../../server/rpc/submitting.js';
 import { startApp } from '../../support/app.js';
-import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import { keyedMethods, rpcName } from '../../support/calling/rpcs.js';
 import { newKey } from '../../support/calling/test-keys.js';
 import { startStandbyPair } from '../../support/standby/standby-pair.js';
 import { until } from '../../support/until.js';
@@ -48,7 +48,7 @@ t.test('what reads is served, and what writes is rejected', async (t) => {
     );
     return SAYS_SO.test(message);
   });
-  const calls = (await publicMethods()).map(async (method) => {
+  const calls = (await keyedMethods()).map(async (method) => {
     const outcome = await rest.call(method, sampleOf(method, known) as never, owner.key);
     return { method, outcome };
   });

@@ -8,6 +8,7 @@ import {
   type ListSessionsRequestSchema,
   SessionService,
 } from '../../../gen/attestation/admin/v1/sessions_pb.js';
+import { TrustRuleService } from '../../../gen/attestation/admin/v1/trust_rules_pb.js';
 import { Resource, refers_to, rules, SessionAccess } from '../../../gen/attestation/options/v1/options_pb.js';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
@@ -16,7 +17,7 @@ import { readSessionCookie, sessionCookie } from '../../../src/server/core/http/
 import { pruneSignInAttempts } from '../../../src/server/limits/sign-in-attempts.js';
 import { startApp } from '../../support/app.js';
 import { ADMIN_METHODS, adminOf } from '../../support/calling/admin.js';
-import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import { keyedMethods, rpcName } from '../../support/calling/rpcs.js';
 import { type Browser, newBrowser, newLink, signedIn } from '../../support/calling/sessions.js';
 import { newKey } from '../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../support/judging/recorder.js';
@@ -28,7 +29,7 @@ const admin = adminOf(app);
 const limits = { perSecond: 60, perHour: 10_000, perDay: 100_000, readsPerSecond: 600 };
 const [one, two] = [await newKey(app, { limits }), await newKey(app, { limits })];
 const sessionMethods = SessionService.methods as DescMethodUnary[];
-const methods = [...(await publicMethods()), ...new Set([...ADMIN_METHODS, ...sessionMethods])];
+const methods = [...(await keyedMethods()), ...new Set([...ADMIN_METHODS, ...sessionMethods])];
 const { getSession, signOut, createSignInLink, revokeSessions, listSessions, endSession } =
   SessionService.method;
 const { updateApiKey, listApiKeys } = ApiKeyService.method;
@@ -76,6 +77,18 @@ t.test('every RPC allows the sessions that its option names, and rejects the oth
   }
 });
 
+const TRUST = { environment: Environment.LIVE, issuer: app.baseUrl, conditions: { sub: 'x' } };
+/** What creations have to say besides their project. */
+const NEW: Record<string, object> = {
+  CreateApiKey: { environment: Environment.LIVE, name: 'x' },
+  CreateTrustRule: TRUST,
+};
+
+async function newRule(projectId: string): Promise<string> {
+  const made = await admin.ask(TrustRuleService.method.createTrustRule, { ...TRUST, projectId });
+  return String(made.id);
+}
+
 t.test("a project's session reaches nothing of another project on any admin RPC", async (t) => {
   const tenant = await signedIn(app, one);
   const confined = ADMIN_METHODS.filter((method) => sessionOf(method) === SessionAccess.PROJECT);
@@ -83,10 +96,13 @@ t.test("a project's session reaches nothing of another project on any admin RPC"
   const named = new Map([
     [Resource.PROJECT, [one.projectId, two.projectId, /project\.not_found/]],
     [Resource.API_KEY, [one.id, two.id, /api_key\.not_found/]],
+    [
+      Resource.TRUST_RULE,
+      [await newRule(one.projectId), await newRule(two.projectId), /trust_rule\.not_found/],
+    ],
   ] as const);
   for (const method of confined) {
-    const isNew = method.name === 'CreateApiKey';
-    const more = isNew ? { environment: Environment.LIVE, name: 'x' } : {};
+    const more = NEW[method.name] ?? {};
     const references = method.input.fields.flatMap((field) => {
       const found = named.get(getOption(field, refers_to) as never);
       return found === undefined ? [] : [[field.localName, ...found] as const];

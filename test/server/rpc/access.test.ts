@@ -10,7 +10,7 @@ import { createApiKey } from '../../../src/server/keys/api-key.js';
 import { deriveKeyRing } from '../../../src/server/keys/key-ring.js';
 import { SCOPES } from '../../../src/server/process/first-keys.js';
 import { startApp } from '../../support/app.js';
-import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import { keyedMethods, rpcName } from '../../support/calling/rpcs.js';
 import { announceChange, expiredKey, newKey, revokedKey } from '../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
@@ -18,7 +18,7 @@ import { NOTHING, sampleOf } from './samples.js';
 
 const app = await startApp(t);
 const surfaces = app.surfaces();
-const methods = await publicMethods();
+const methods = await keyedMethods();
 const { getMe, getHealth } = InfoService.method;
 const UNIVERSAL = 'service:read';
 

@@ -11,13 +11,13 @@ import { ErrorDetailSchema } from '../../../gen/attestation/v1/errors_pb.js';
 import { httpBindings } from '../../../src/server/http/rest/http-rule.js';
 import { startApp } from '../../support/app.js';
 import { enveloped } from '../../support/calling/raw-http.js';
-import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import { keyedMethods, rpcName } from '../../support/calling/rpcs.js';
 import { newKey } from '../../support/calling/test-keys.js';
 
 const app = await startApp(t);
 const owner = await newKey(app);
 const unscoped = await newKey(app, { scopes: [] });
-const methods = await publicMethods();
+const methods = await keyedMethods();
 const session = connect(app.baseUrl);
 t.teardown(() => session.destroy());
 

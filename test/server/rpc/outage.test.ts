@@ -7,6 +7,7 @@ import { ADMIN_METHODS, adminOf } from '../../support/calling/admin.js';
 import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
 import { newBrowser, newLink, signedIn } from '../../support/calling/sessions.js';
 import { newKey } from '../../support/calling/test-keys.js';
+import { trustedToken } from '../../support/identities/trusted-token.js';
 import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
 import { type Known, makeChangeable, makeExports, makeWebhooks, NOTHING, sampleOf } from './samples.js';
@@ -40,6 +41,7 @@ t.test(
       ...(await makeChangeable(rest, owner.key)),
       ...(await makeWebhooks(rest, owner.key)),
       ...(await makeExports(t, rest, owner.key)),
+      token: await trustedToken(t, app, owner.projectId),
     };
     const unseen = await newKey(app, { projectId: owner.projectId });
 

@@ -33,6 +33,8 @@ export type Known = {
   exportId: string;
   /** Another export, which nothing but its deletion names. */
   deletableExportId: string;
+  /** A token of a workload. */
+  token: string;
 };
 
 /** Ids of what never was. */
@@ -48,6 +50,7 @@ export const NOTHING: Known = {
   storeUrl: 'http://127.0.0.1:9',
   exportId: 'exp_01JX5WQAZZZZZZZZZZZZZZZZZZ',
   deletableExportId: 'exp_01JX5WQBZZZZZZZZZZZZZZZZZZ',
+  token: `e30.${Buffer.from('{"iss":"https://issuer.example.com"}').toString('base64url')}.AA`,
 };
 
 /** Nobody listens there. */
@@ -104,6 +107,7 @@ const SAMPLES: Readonly<Record<string, (known: Known) => Record<string, unknown>
   'ExportService/ListExports': () => ({ limit: 200 }),
   'ExportService/TestExport': ({ exportId }) => ({ id: exportId }),
   'ExportService/DeleteExport': ({ deletableExportId }) => ({ id: deletableExportId }),
+  'TokenService/ExchangeToken': ({ token }) => ({ token }),
   'InfoService/GetTrustRoots': () => ({}),
   'InfoService/GetHealth': () => ({}),
   'InfoService/GetMe': () => ({}),

@@ -12,6 +12,7 @@ import { ProjectExportService } from '../../../gen/attestation/admin/v1/exports_
 import { LogService } from '../../../gen/attestation/admin/v1/logs_pb.js';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
 import { SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
+import { TrustRuleService } from '../../../gen/attestation/admin/v1/trust_rules_pb.js';
 import { TufService } from '../../../gen/attestation/admin/v1/tuf_pb.js';
 import { UsageService } from '../../../gen/attestation/admin/v1/usage_pb.js';
 import { WitnessService } from '../../../gen/attestation/admin/v1/witnesses_pb.js';
@@ -31,6 +32,7 @@ export const ADMIN_METHODS = [
   ProjectExportService,
   SessionService,
   TufService,
+  TrustRuleService,
 ]
   .flatMap(({ methods }) => methods as DescMethodUnary[])
   .filter((method) => getOption(method, rules).access === Access.ADMIN);

@@ -5,11 +5,13 @@ import {
   type DescMessage,
   type DescMethodUnary,
   type DescService,
+  getOption,
   type JsonObject,
   type JsonValue,
   type Message,
   type MessageInitShape,
 } from '@bufbuild/protobuf';
+import { Access, rules } from '../../../gen/attestation/options/v1/options_pb.js';
 import { type HttpBinding, httpBindings } from '../../../src/server/http/rest/http-rule.js';
 import { compileWriter } from '../../../src/server/json/codec.js';
 
@@ -29,6 +31,11 @@ export async function publicServices(): Promise<DescService[]> {
 /** Their methods, which are all unary. */
 export async function publicMethods(): Promise<DescMethodUnary[]> {
   return (await publicServices()).flatMap(({ methods }) => methods as DescMethodUnary[]);
+}
+
+/** Those that want an API key. */
+export async function keyedMethods(): Promise<DescMethodUnary[]> {
+  return (await publicMethods()).filter((method) => getOption(method, rules).access === Access.UNSPECIFIED);
 }
 
 /** `BatchService/GetBatch`. */

@@ -5,7 +5,7 @@ import { rules } from '../../../../gen/attestation/options/v1/options_pb.js';
 import { AttestationService, ValidationMode } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { startApp } from '../../../support/app.js';
 import { exchangeRaw, isEnvelope } from '../../../support/calling/raw-http.js';
-import { publicMethods, rpcName } from '../../../support/calling/rpcs.js';
+import { keyedMethods, rpcName } from '../../../support/calling/rpcs.js';
 import { newKey, type TestKey } from '../../../support/calling/test-keys.js';
 import { assertNoLeaks, CANARY } from '../../../support/judging/recorder.js';
 import { until } from '../../../support/until.js';
@@ -250,7 +250,7 @@ t.test('a duplicate waits for the first while that is under way', async (t) => {
 });
 
 t.test('every RPC that changes something is done once for its key, wherever it is sent again', async (t) => {
-  const methods = await publicMethods();
+  const methods = await keyedMethods();
   const isReading = ({ idempotency }: DescMethod) =>
     idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
   for (const method of methods) {
