@@ -13,6 +13,7 @@ import { rules } from '../../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { exponentialMs } from '../protocol/backoff.js';
 import { type AttestationError, toAttestationError } from './error.js';
+import type { KeySource } from './exchanged-key.js';
 import type { Given } from './input/given.js';
 import { checkOptions, IDEMPOTENCY_KEY, type OptionChecks, SIGNAL, TIMEOUT } from './input/options.js';
 import { readRequest } from './input/read-request.js';
@@ -39,6 +40,7 @@ export type Caller = {
   readonly transport: Transport;
   /** Sent with every call. */
   readonly headers: Readonly<Record<string, string>>;
+  readonly key: KeySource;
   readonly timeoutMs: number;
   readonly maxRetries: number;
   readonly now: () => number;
@@ -74,22 +76,21 @@ export async function callWith<I extends DescMessage, O extends DescMessage>(
   request: MessageShape<I>,
   options: CallOptions = {},
 ): Promise<MessageShape<O>> {
-  const { signal, timeoutMs = caller.timeoutMs } = options;
-  const headers = { ...caller.headers, ...idempotencyHeader(method, options) };
+  const { signal } = options;
+  const idempotency = idempotencyHeader(method, options);
+  let rejected: string | undefined;
   for (let attempt = 0; ; attempt++) {
     signal?.throwIfAborted();
+    const key = await caller.key.get(signal);
     try {
-      const { message } = await caller.transport.unary(
-        method,
-        signal,
-        timeoutMs,
-        headers,
-        request as MessageInitShape<I>,
-      );
-      return message;
+      return await callOnce(caller, method, request, options, { ...idempotency, ...keyHeader(key) });
     } catch (thrown) {
       signal?.throwIfAborted();
       const error = toAttestationError(thrown, caller.now());
+      if (error.errorCode === ErrorCode.AUTH_INVALID_KEY && key !== undefined && rejected === undefined) {
+        rejected = key;
+        if (caller.key.replace(key)) continue;
+      }
       const mayRepeat = attempt < caller.maxRetries && isSafeToRepeat(method, error);
       const delayMs = mayRepeat ? findRetryDelayMs(caller, error, attempt) : undefined;
       if (delayMs === undefined) throw error;
@@ -97,6 +98,28 @@ export async function callWith<I extends DescMessage, O extends DescMessage>(
       await caller.delay(delayMs, signal);
     }
   }
+}
+
+async function callOnce<I extends DescMessage, O extends DescMessage>(
+  caller: Caller,
+  method: DescMethodUnary<I, O>,
+  request: MessageShape<I>,
+  { signal, timeoutMs = caller.timeoutMs }: CallOptions,
+  headers: Record<string, string>,
+): Promise<MessageShape<O>> {
+  const all = { ...caller.headers, ...headers };
+  const { message } = await caller.transport.unary(
+    method,
+    signal,
+    timeoutMs,
+    all,
+    request as MessageInitShape<I>,
+  );
+  return message;
+}
+
+function keyHeader(key: string | undefined): Record<string, string> {
+  return key === undefined ? {} : { authorization: `Bearer ${key}` };
 }
 
 function idempotencyHeader(method: DescMethod, { idempotencyKey }: CallOptions): Record<string, string> {

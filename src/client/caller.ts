@@ -2,6 +2,7 @@ import { createConnectTransport } from '@connectrpc/connect-web';
 import type { Caller } from './call.js';
 import { findEnvFetch } from './env-fetch.js';
 import type { AttestationError } from './error.js';
+import { type ExchangeOptions, exchangedKey, fixedKey } from './exchanged-key.js';
 import {
   ANYTHING,
   COUNT,
@@ -13,11 +14,12 @@ import {
 } from './input/options.js';
 import { VERSION } from './version.js';
 
-/** Options of a client. The optional ones are for tests and unusual environments. */
-export type ClientOptions = {
+/** Options of a client. One of `apiKey` and `identityToken` is needed; the others are for unusual environments and tests. */
+export type ClientOptions = ExchangeOptions & {
   /** URL of the service, for example `https://attest.example.com`. */
   readonly baseUrl: string;
-  readonly apiKey: string;
+  /** The API key; or else `identityToken`. */
+  readonly apiKey?: string;
   /** Timeout of each attempt in milliseconds; 30,000 by default. */
   readonly timeoutMs?: number;
   /** Retries after the first attempt; 4 by default, 0 for none. */
@@ -42,6 +44,9 @@ export type ClientOptions = {
 const OPTIONS: OptionChecks<ClientOptions> = {
   baseUrl: STRING,
   apiKey: ANYTHING,
+  identityToken: FUNCTION,
+  projectId: STRING,
+  environment: STRING,
   timeoutMs: TIMEOUT,
   maxRetries: COUNT,
   userAgent: STRING,
@@ -62,17 +67,15 @@ export function createCaller(options: ClientOptions): Caller {
   if (!isHttpAddress(options.baseUrl)) {
     throw new TypeError('baseUrl must be an http or https address, as in https://attest.example.com');
   }
-  if (typeof options.apiKey !== 'string' || !VISIBLE_ASCII.test(options.apiKey)) {
-    throw new TypeError('apiKey is not an API key: is the variable that it is read from set?');
-  }
+  if (options.identityToken === undefined) assertApiKey(options.apiKey);
   const fetch = options.fetch ?? findEnvFetch();
-  return {
+  const keyless = {
     transport: createConnectTransport({
       baseUrl: options.baseUrl.replace(/\/+$/, ''),
       useBinaryFormat: true,
       ...(fetch && { fetch }),
     }),
-    headers: { authorization: `Bearer ${options.apiKey}`, ...userAgentHeader(options.userAgent) },
+    headers: userAgentHeader(options.userAgent),
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     maxRetries: options.maxRetries ?? DEFAULT_RETRIES,
     now: options.now ?? Date.now,
@@ -80,6 +83,13 @@ export function createCaller(options: ClientOptions): Caller {
     delay: options.delay ?? wait,
     onRetry: options.onRetry ?? (() => {}),
   };
+  const { apiKey, identityToken } = options;
+  return { ...keyless, key: identityToken === undefined ? fixedKey(apiKey) : exchangedKey(keyless, options) };
+}
+
+function assertApiKey(apiKey: unknown): void {
+  if (typeof apiKey === 'string' && VISIBLE_ASCII.test(apiKey)) return;
+  throw new TypeError('apiKey is not an API key: is the variable that it is read from set?');
 }
 
 function isHttpAddress(text: string): boolean {

@@ -1,6 +1,8 @@
 /** The issuers of CI services that sign tokens for everybody, and what trust rules of them need. */
 type KnownIssuer = {
   readonly issuer: string;
+  /** The claim that names a repository with its owner. */
+  readonly repositoryClaim: string;
   /** The claims that a rule records unless it names others. */
   readonly recordedClaims: readonly string[];
   /** Whether a job gets one token for all its commands. */
@@ -13,8 +15,9 @@ const PATH = /^[^/]+\//;
 const WHOLE = /^[^/]+$/;
 
 /** GitHub Actions. */
-const GITHUB: KnownIssuer = {
+export const GITHUB: KnownIssuer = {
   issuer: 'https://token.actions.githubusercontent.com',
+  repositoryClaim: 'repository',
   recordedClaims: ['repository', 'ref', 'sha', 'workflow_ref', 'run_id'],
   reusableTokens: false,
   owners: {
@@ -29,8 +32,9 @@ const GITHUB: KnownIssuer = {
 };
 
 /** GitLab CI at gitlab.com. Its other installations have the same claims. */
-const GITLAB: KnownIssuer = {
+export const GITLAB: KnownIssuer = {
   issuer: 'https://gitlab.com',
+  repositoryClaim: 'project_path',
   recordedClaims: ['project_path', 'ref', 'sha', 'pipeline_id', 'job_id'],
   reusableTokens: true,
   owners: {

@@ -2,6 +2,7 @@
 import type { Test } from 'tap';
 import { ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
 import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
+import { TrustRuleService } from '../../gen/attestation/admin/v1/trust_rules_pb.js';
 import { TufService } from '../../gen/attestation/admin/v1/tuf_pb.js';
 import { WitnessService } from '../../gen/attestation/admin/v1/witnesses_pb.js';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
@@ -94,6 +95,11 @@ export const OTHER_ERRORS: Readonly<Record<string, (t: Test, app: App) => Promis
     const { surfaces, token } = adminOf(app);
     const { getApiKey } = ApiKeyService.method;
     return byRpc(surfaces, ({ call }) => call(getApiKey, { id: NEVER_WAS.replace('prj', 'key') }, token));
+  },
+  'trust_rule.not_found': async (_t, app) => {
+    const { surfaces, token } = adminOf(app);
+    const { getTrustRule } = TrustRuleService.method;
+    return byRpc(surfaces, ({ call }) => call(getTrustRule, { id: NEVER_WAS.replace('prj', 'tru') }, token));
   },
   'witness.not_found': async (_t, app) => {
     const { surfaces, token } = adminOf(app);
