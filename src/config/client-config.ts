@@ -5,16 +5,27 @@ import { join, resolve } from 'node:path';
 import type { EnvironmentName } from '../protocol/environment.js';
 import { parseApiKey } from '../server/keys/api-key.js';
 import { readSettingFile } from './setting-files.js';
-import { adminToken, path, publicUrl } from './setting-types.js';
+import { adminToken, outboundUrl, path, plainText, publicUrl } from './setting-types.js';
 import { type Env, InvalidValue, openSettings, type Settings, type SettingType } from './settings.js';
 
-/** Base URL and API key, each with the setting or file that it comes from. */
+/** Base URL and API key or token, each with the setting or file that it comes from. */
 type ClientConfig = {
   readonly baseUrl: string;
-  readonly apiKey: string;
   readonly urlFrom: string;
   readonly keyFrom: string;
-};
+} & (
+  | { readonly apiKey: string; readonly token?: never }
+  | { readonly token: JobToken; readonly apiKey?: never }
+);
+
+/** The token of a CI job: as it is, or where GitHub Actions issues it. */
+export type JobToken = {
+  /** The project to act for. */
+  readonly projectId: string | undefined;
+} & (
+  | { readonly text: string }
+  | { readonly requestUrl: string; readonly requestToken: string; readonly audience: string }
+);
 
 /** An address with the API key for it, which is sent to no other address. `from` names where they are kept. */
 export type KeptKey = {
@@ -61,7 +72,8 @@ const MISSING_URL = { ...publicUrl, expected: `${publicUrl.expected}; \`attest l
 
 /**
  * Reads ATTEST_URL and ATTEST_API_KEY, else a profile, else the credentials in DATA_DIR; with DATA_DIR set, these before a
- * profile without a name. A kept key is used only with its own address. Throws ConfigError.
+ * profile without a name. A kept key is used only with its own address. Without a key takes the token of the CI job.
+ * Throws ConfigError.
  */
 export function readClientConfig(
   env: Env,
@@ -74,8 +86,11 @@ export function readClientConfig(
   const isComplete = url !== undefined && key !== undefined;
   const kept = isComplete ? undefined : findKept(settings, { environment, profile, url });
   settings.assertValid();
-  if (url !== undefined && key === undefined && kept === undefined)
+  if (url !== undefined && key === undefined && kept === undefined) {
+    const job = findJobToken(settings, url);
+    if (job !== undefined) return { baseUrl: url, urlFrom: 'ATTEST_URL', ...job };
     reportOtherAddress(settings, url, profile);
+  }
   const config = {
     baseUrl: url ?? kept?.baseUrl ?? settings.require('ATTEST_URL', MISSING_URL),
     apiKey: key ?? kept?.apiKey ?? settings.require('ATTEST_API_KEY', apiKey),
@@ -85,6 +100,30 @@ export function readClientConfig(
   settings.assertValid();
   return config;
 }
+
+/** Finds the token of a job of GitLab CI or another service, or of GitHub Actions if the job may have one. */
+function findJobToken(settings: Settings, baseUrl: string): { token: JobToken; keyFrom: string } | undefined {
+  const projectId = settings.find('ATTEST_PROJECT', plainText(64));
+  const text = settings.find('ATTEST_ID_TOKEN', jwt);
+  const requestUrl = settings.find('ACTIONS_ID_TOKEN_REQUEST_URL', outboundUrl);
+  const requestToken = settings.find('ACTIONS_ID_TOKEN_REQUEST_TOKEN', plainText(16_384));
+  const audience = settings.get('ATTEST_AUDIENCE', plainText(512), baseUrl);
+  settings.assertValid();
+  if (text !== undefined) return { token: { projectId, text }, keyFrom: 'ATTEST_ID_TOKEN' };
+  if (requestUrl === undefined || requestToken === undefined) return undefined;
+  const token = { projectId, requestUrl, requestToken, audience };
+  return { token, keyFrom: 'the job of GitHub Actions' };
+}
+
+/** A token of a CI job. Errors do not quote it. */
+const jwt: SettingType<string> = {
+  expected: 'a token in compact form, as `id_tokens` of GitLab CI sets it',
+  secret: true,
+  parse: (text) => {
+    if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(text) || text.length > 16_384) throw new InvalidValue();
+    return text;
+  },
+};
 
 type KeptQuery = { environment: EnvironmentName; profile: ProfileSource; url: string | undefined };
 

@@ -23,7 +23,8 @@ export type ClientFlags = {
 export const CLIENT_HELP = `
 Service and key come from --url and --api-key, else --profile, else ATTEST_URL and ATTEST_API_KEY, else a profile of
 \`attest login\` (ATTEST_PROFILE, or "default"), else the credentials of \`attest up\` in the data directory, which come before
-"default" if --data-dir or DATA_DIR is given. Prefer a profile or the variable for the key: other users can see arguments.`;
+"default" if --data-dir or DATA_DIR is given. Without a key, a job of GitHub Actions or GitLab CI exchanges its token for
+one if a trust rule of the project accepts it (\`attest trust\`): the address is all it needs. Prefer a profile or the variable for the key: other users can see arguments.`;
 
 /** Adds the flags that select the service and the API key. */
 export function addClientFlags(

@@ -18,9 +18,16 @@ export type LimitFlags = {
 /** Adds the flags for scopes, expiry and rate limits; the help of a new key's flags states their defaults. */
 export function addKeyFlags(command: Command, { isNew }: { isNew: boolean }): Command {
   const byDefault = (value: string) => (isNew ? ` (default: ${value})` : '');
-  return command
+  const withRights = command
     .option('--scope <scope...>', `scopes to grant${byDefault('all')}`)
-    .option('--expires <duration>', `lifetime from now, such as 90d, or never${byDefault('never')}`)
+    .option('--expires <duration>', `lifetime from now, such as 90d, or never${byDefault('never')}`);
+  return addLimitFlags(withRights, { isNew });
+}
+
+/** Adds the flags for rate limits; the help of a new key's flags states their defaults. */
+export function addLimitFlags(command: Command, { isNew }: { isNew: boolean }): Command {
+  const byDefault = (value: string) => (isNew ? ` (default: ${value})` : '');
+  return command
     .option('--submissions-per-second <count>', `submissions per second${byDefault('60')}`)
     .option('--submissions-per-hour <count>', `submissions per hour${byDefault('10000')}`)
     .option('--submissions-per-day <count>', `submissions per day${byDefault('100000')}`)

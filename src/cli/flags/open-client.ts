@@ -4,6 +4,7 @@ import type { AttestationError } from '../../client/error.js';
 import { readBaseUrl, readClientConfig } from '../../config/client-config.js';
 import type { Env } from '../../config/settings.js';
 import { type Cli, printError, UsageError } from '../cli.js';
+import { getJobToken } from '../input/job-token.js';
 import { openFetch } from '../input/network.js';
 import { errorText } from '../output/report-error.js';
 import { envBesideProfile, profileSource, shownKey } from '../profile/find-profile.js';
@@ -13,25 +14,29 @@ import { flagOrSettingName, readWithFlags } from './setting-flags.js';
 /** Shorter delays are not reported. */
 const MIN_REPORTED_DELAY_MS = 5_000;
 
-/** Creates a client from flags, environment and profiles. Throws UsageError if the key is of another environment. */
+/** Creates a client from flags, environment and profiles, or the token of a CI job. Throws UsageError if the key is of another environment. */
 export function openClient(cli: Cli, flags: ClientFlags): Client {
-  const { baseUrl, apiKey, urlFrom, keyFrom } = findService(cli.env, flags);
-  cli.service = { url: baseUrl, urlFrom, key: shownKey(apiKey), keyFrom };
+  const { baseUrl, apiKey, token, urlFrom, keyFrom } = findService(cli.env, flags);
+  const key = apiKey === undefined ? 'exchanged' : shownKey(apiKey);
+  cli.service = { url: baseUrl, urlFrom, key, keyFrom };
   const { environment } = flags;
-  if (environment !== undefined && !apiKey.startsWith(`svc_${environment}_`)) {
+  if (environment !== undefined && apiKey?.startsWith(`svc_${environment}_`) === false) {
     throw new UsageError(`the API key of ${keyFrom} is not a key of the ${environment} environment`);
   }
+  const fetch = openFetch(cli.env);
   return createClient({
     baseUrl,
-    apiKey,
-    fetch: openFetch(cli.env),
+    fetch,
+    ...(apiKey === undefined
+      ? { identityToken: () => getJobToken(fetch, token), projectId: token.projectId, environment }
+      : { apiKey }),
     onRetry: (error, delayMs) => reportRetry(cli, error, delayMs),
   });
 }
 
 /**
  * Address and API key by --url and --api-key, else those of --profile, else ATTEST_URL and ATTEST_API_KEY, else a profile or the
- * credentials of `attest up`. Names where each comes from. Throws ConfigError, and UsageError for a profile.
+ * credentials of `attest up`, else the token of the CI job. Names where each comes from. Throws ConfigError, and UsageError for a profile.
  */
 export function findService(env: Env, flags: ClientFlags): ReturnType<typeof readClientConfig> {
   const { environment = 'live' } = flags;

@@ -21,25 +21,31 @@ export function keyTable(keys: readonly ApiKey[]): string {
 
 /** All fields of one key. */
 export function keyText(key: ApiKey): string {
-  const { limits } = key;
-  const submissions = [
-    `${limits?.submissionsPerSecond ?? 0n}/s`,
-    `${limits?.submissionsPerHour ?? 0n}/h`,
-    `${limits?.submissionsPerDay ?? 0n}/day`,
-  ];
   return formatTable([
     ['id', key.id],
     ['key', `${key.prefix}…${key.last4}`],
     ['name', printable(key.name)],
     ['project', key.projectId],
     ['scopes', key.scopes.join(' ') || 'none but service:read'],
-    ['submissions', submissions.join(', ')],
-    ['reads', `${limits?.readsPerSecond ?? 0n}/s`],
+    ...limitRows(key.limits),
     ['created', time(key.createdAt)],
     ['last used', time(key.lastUsedAt)],
     ['state', stateOf(key)],
     ...(key.successorId === undefined ? [] : [['successor', key.successorId]]),
   ]);
+}
+
+/** Limits as rows of a name and a value. */
+export function limitRows(limits: ApiKey['limits']): [name: string, value: string][] {
+  const submissions = [
+    `${limits?.submissionsPerSecond ?? 0n}/s`,
+    `${limits?.submissionsPerHour ?? 0n}/h`,
+    `${limits?.submissionsPerDay ?? 0n}/day`,
+  ];
+  return [
+    ['submissions', submissions.join(', ')],
+    ['reads', `${limits?.readsPerSecond ?? 0n}/s`],
+  ];
 }
 
 function stateOf({ status, revokedAt, expiresAt }: ApiKey): string {

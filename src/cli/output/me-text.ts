@@ -8,13 +8,27 @@ import { printable } from '../../protocol/printable.js';
 import { timeText } from './time-text.js';
 
 /** Who the key is: its project, itself, its scopes and its expiry, as rows of a name and a value. */
-export function principalRows({ project, apiKey: key, scopes }: Me): [name: string, value: string][] {
+export function principalRows({
+  project,
+  apiKey: key,
+  scopes,
+  identity,
+}: Me): [name: string, value: string][] {
   return [
     ['project', `${printable(project?.name ?? '')} (${project?.id})`],
     ['environment', key === undefined ? '-' : enumName(EnvironmentSchema, key.environment)],
     ['key', `${key?.prefix}…${key?.last4} (${key?.id})`],
     ['scopes', scopes.map(printable).join(' ')],
+    ...(identity === undefined ? [] : identityRows(identity)),
     ['expires', key?.expiresAt === undefined ? 'never' : timeText(key.expiresAt)],
+  ];
+}
+
+function identityRows({ issuer, subject, claims }: NonNullable<Me['identity']>): [string, string][] {
+  return [
+    ['issuer', printable(issuer)],
+    ['subject', printable(subject)],
+    ...Object.entries(claims).map(([name, value]): [string, string] => [printable(name), printable(value)]),
   ];
 }
 

@@ -1,4 +1,5 @@
 /** The checkpoint that a set names to show that it was closed later. */
+import type { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { toHex } from '../../proof/bytes/encoding.js';
 import type { NotBefore } from '../../proof/set/head.js';
 import { isValidAt, readTrust } from '../../proof/verify/trust.js';
@@ -7,7 +8,7 @@ import { openSeen } from '../audit/checkpoint/seen-checkpoint.js';
 import { fetchCheckpoint, tiledSource } from '../audit/source/log-source.js';
 import type { Cli } from '../cli.js';
 import type { ClientFlags } from '../flags/client-flags.js';
-import { findService } from '../flags/open-client.js';
+import { findService, openClient } from '../flags/open-client.js';
 import { getTrustRoots } from '../input/trust-roots.js';
 
 type Flags = ClientFlags & { readonly trustRoots?: string; readonly verifyUrl?: string };
@@ -26,8 +27,7 @@ export async function findNotBefore(cli: Cli, flags: Flags): Promise<NotBefore> 
     const [problem] = problems;
     throw new Error(`the trust roots cannot be read: ${problem?.path || 'the document'} ${problem?.message}`);
   }
-  const { apiKey } = findService(cli.env, flags);
-  const environment = environmentNumber(apiKey.startsWith('svc_test_') ? 'test' : 'live');
+  const environment = await findEnvironment(cli, flags);
   const log = trust.logs.filter((one) => one.environment === environment && isValidAt(one, cli.now())).at(-1);
   if (log === undefined || log.url === '')
     throw new Error('the trust roots do not say where the log is published');
@@ -42,4 +42,11 @@ export async function findNotBefore(cli: Cli, flags: Flags): Promise<NotBefore> 
   }
   if (seen.size === 0) throw new Error('the log is empty: nothing was before the set');
   return { origin: seen.origin, rootHash: toHex(seen.rootHash), treeSize: seen.size };
+}
+
+/** The environment of the API key; one that is exchanged for a token does not show it before. */
+async function findEnvironment(cli: Cli, flags: Flags): Promise<Environment | undefined> {
+  const { apiKey } = findService(cli.env, flags);
+  if (apiKey !== undefined) return environmentNumber(apiKey.startsWith('svc_test_') ? 'test' : 'live');
+  return (await openClient(cli, flags).service.getMe()).apiKey?.environment;
 }

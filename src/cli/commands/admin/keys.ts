@@ -5,7 +5,6 @@ import {
   ApiKeySchema,
   ApiKeyService,
 } from '../../../../gen/attestation/admin/v1/api_keys_pb.js';
-import { ProjectService } from '../../../../gen/attestation/admin/v1/projects_pb.js';
 import type { AdminCall } from '../../../client/admin.js';
 import { type EnvironmentName, environmentNumber } from '../../../protocol/environment.js';
 import { type Cli, print, printError, UsageError } from '../../cli.js';
@@ -20,6 +19,7 @@ import {
 } from '../../flags/admin-flags.js';
 import { parseDuration } from '../../flags/flag-values.js';
 import { addKeyFlags, expiryChange, type KeyFlags, keyFields, parseExpiry } from '../../flags/key-flags.js';
+import { findOnlyProject } from '../../flags/only-project.js';
 import { addHelp } from '../../output/help.js';
 import { keyTable, keyText } from '../../output/key-text.js';
 
@@ -128,14 +128,6 @@ function printSecret(cli: Cli, { json }: AdminFlags, key: ApiKey): void {
   }
   printError(cli, `${key.id}: the key is shown only once`);
   print(cli, key.secret);
-}
-
-async function findOnlyProject(call: AdminCall): Promise<string> {
-  const { data } = await call(ProjectService.method.listProjects, { limit: 2 });
-  const [only, other] = data;
-  if (only === undefined) throw new Error('there is no project: create one with `attest projects create`');
-  if (other !== undefined) throw new Error('there are several projects: choose one with --project');
-  return only.id;
 }
 
 async function list(
