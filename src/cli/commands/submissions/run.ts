@@ -142,7 +142,7 @@ async function run(cli: Cli, command: readonly string[], flags: Flags): Promise<
 
 /** What the command, and all that it starts, has no use for; a report may have all of its environment. */
 function withoutKeys(env: Env): Env {
-  const { ATTEST_API_KEY: _key, ATTEST_ADMIN_TOKEN: _token, ...others } = env;
+  const { ATTEST_API_KEY: _key, ATTEST_ID_TOKEN: _id, ATTEST_ADMIN_TOKEN: _token, ...others } = env;
   return others;
 }
 

@@ -149,7 +149,7 @@ t.test('what cannot be a token is a wrong request', async (t) => {
   t.same((await app.rest('/v1/tokens', { body: {} })).status, 400);
 });
 
-t.test('a condition is the whole of a claim, and only * stands for other characters', async (t) => {
+t.test('a condition is the whole of a claim, and only * matches other characters', async (t) => {
   const judge = async (conditions: Conditions, claims: JWTPayload) => {
     const id = await trust(t, conditions);
     const { status } = await exchange(await issuer.sign(github(claims)));
