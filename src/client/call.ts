@@ -13,10 +13,10 @@ import { rules } from '../../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { exponentialMs } from '../protocol/backoff.js';
 import { type AttestationError, toAttestationError } from './error.js';
-import type { KeySource } from './exchanged-key.js';
 import type { Given } from './input/given.js';
 import { checkOptions, IDEMPOTENCY_KEY, type OptionChecks, SIGNAL, TIMEOUT } from './input/options.js';
 import { readRequest } from './input/read-request.js';
+import type { KeySource } from './key-source.js';
 
 /** Options of one call. */
 export type CallOptions = {

@@ -3,14 +3,7 @@ import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { TokenService } from '../../gen/attestation/v1/tokens_pb.js';
 import { type EnvironmentName, environmentNumber } from '../protocol/environment.js';
 import { type Caller, callUnary } from './call.js';
-
-/** Where the API key of a call comes from. */
-export type KeySource = {
-  /** Undefined for a call without a key. */
-  get: (signal: AbortSignal | undefined) => Promise<string | undefined>;
-  /** Whether the service, which has rejected this key, may accept the next one. */
-  replace: (rejected: string) => boolean;
-};
+import { fixedKey, type KeySource } from './key-source.js';
 
 /** Options of a client that exchanges tokens. */
 export type ExchangeOptions = {
@@ -24,11 +17,6 @@ export type ExchangeOptions = {
 
 /** Exchanged keys work for 15 minutes. By the elapsed time, because clocks differ. */
 const RENEW_AFTER_MS = 10 * 60_000;
-
-/** An API key that never changes. */
-export function fixedKey(apiKey: string | undefined): KeySource {
-  return { get: async () => apiKey, replace: () => false };
-}
 
 /** Exchanges a token at the first call, and another one before the key expires. Concurrent calls share an exchange. */
 export function exchangedKey(
