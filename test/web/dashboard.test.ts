@@ -170,6 +170,23 @@ t.test('the operator sets public look-up and makes a sign-in link', async (t) =>
   t.equal((await app.rest(`/verify/bundle/${id}`)).status, 200);
 });
 
+t.test('a trust rule is added and removed', async (t) => {
+  await signedIn(t, '/keys', async ({ page }) => {
+    await page.getByRole('button', { name: 'Add rule' }).click();
+    const dialog = page.getByRole('dialog');
+    await assertGood(t, page, 'add-trust-rule');
+    await dialog.getByLabel('Repository').fill('acme/app');
+    await dialog.getByLabel('Claims that the token must have').fill('ref=refs/heads/main\n');
+    await dialog.getByRole('button', { name: 'Add rule' }).click();
+    const row = page.getByRole('row').filter({ hasText: 'ref: refs/heads/main, repository: acme/app' });
+    await row.waitFor();
+    await assertGood(t, page, 'trust-rules');
+    await row.getByRole('button', { name: /^Remove/ }).click();
+    await page.getByRole('button', { name: 'Remove rule' }).click();
+    await row.waitFor({ state: 'detached' });
+  });
+});
+
 t.test('a key is made with the keyboard alone on a narrow screen, and the focus comes back', async (t) => {
   const focused = `(({ ariaLabel, textContent, labels }) => (labels?.[0]?.textContent ?? (ariaLabel || textContent)).trim())(document.activeElement)`;
   await signedIn(

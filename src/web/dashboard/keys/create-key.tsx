@@ -21,7 +21,8 @@ const EXPIRIES = [
   ['90', '90 days'],
   ['365', 'One year'],
 ] as const;
-const ENVIRONMENTS = [
+/** The environments to choose from. */
+export const ENVIRONMENTS = [
   ['live', 'Live'],
   ['test', 'Test'],
 ] as const;

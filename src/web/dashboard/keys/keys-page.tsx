@@ -10,6 +10,7 @@ import { Empty } from '../ui/states.js';
 import { CreateKey } from './create-key.js';
 import { keyColumns } from './key-columns.js';
 import { NewSecret } from './new-secret.js';
+import { TrustRules } from './trust-rules.js';
 
 /** The API keys of the project, of both environments. */
 export function KeysPage() {
@@ -38,6 +39,7 @@ export function KeysPage() {
       >
         {(keys) => <Keys keys={keys} onMade={setMade} />}
       </PageList>
+      <TrustRules />
       {isCreating ? <CreateKey onClose={() => setCreating(false)} onMade={setMade} /> : null}
       {made === undefined ? null : <NewSecret apiKey={made} onClose={() => setMade(undefined)} />}
     </>
