@@ -13,15 +13,11 @@ import { githubClaims, startIssuer } from '../support/identities/issuer.js';
 const app = await startApp(t);
 const issuer = await startIssuer(t);
 const { projectId } = await newKey(app);
-for (const environment of [Environment.LIVE, Environment.TEST]) {
-  const conditions = { repository: 'acme/app' };
-  await adminOf(app).ask(TrustRuleService.method.createTrustRule, {
-    projectId,
-    environment,
-    issuer: issuer.url,
-    conditions,
-  });
-}
+const admin = adminOf(app);
+const { createTrustRule, removeTrustRule } = TrustRuleService.method;
+const rule = { projectId, issuer: issuer.url, conditions: { repository: 'acme/app' } };
+await admin.ask(createTrustRule, { ...rule, environment: Environment.LIVE });
+const test = await admin.ask(createTrustRule, { ...rule, environment: Environment.TEST });
 
 let exchanges = 0;
 const identityToken = () => {
@@ -37,13 +33,10 @@ t.test('a client exchanges once for many calls at once, and again for a key that
   t.equal(exchanges, 1);
   t.equal(all[0]?.apiKey?.environment, Environment.TEST);
   t.equal(all[0]?.identity?.claims.repository, 'acme/app');
-  await app.pool`UPDATE exchanged_key SET hmac = sha256(hmac)`;
-  await app.pool`UPDATE trust_rule SET reads_per_second = 601`;
-  const fresh = createClient({ baseUrl: app.baseUrl, identityToken, environment: 'test' });
-  await fresh.service.getMe();
+  await admin.ask(createTrustRule, { ...rule, environment: Environment.TEST });
+  await admin.ask(removeTrustRule, { id: String(test.id) });
+  t.equal((await client.service.getMe()).project?.id, projectId, 'by the other rule');
   t.equal(exchanges, 2);
-  await client.service.getMe();
-  t.ok(exchanges <= 3, 'a key that a process still remembers works, another is exchanged');
 });
 
 t.test(

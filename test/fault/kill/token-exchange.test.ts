@@ -57,7 +57,7 @@ for (const when of BREAKS) {
     t.equal((await fetch(`${api.baseUrl}/v1/service/me`, { headers })).status, 200);
     const [after] = await pool<{ keys: number; tokens: number; audited: number }[]>`
       SELECT (SELECT count(*)::int FROM exchanged_key) AS keys, (SELECT count(*)::int FROM exchanged_token) AS tokens,
-             (SELECT count(DISTINCT resource_id)::int FROM audit_entry WHERE action = 37) AS audited`;
+             (SELECT count(DISTINCT resource_id)::int FROM audit_entry WHERE action = 38) AS audited`;
     const n = when === 'before the answer arrives' ? 2 : 1;
     t.same(after, { keys: n, tokens: n, audited: n });
   });
