@@ -16,7 +16,7 @@ import { type AttestationError, toAttestationError } from './error.js';
 import type { Given } from './input/given.js';
 import { checkOptions, IDEMPOTENCY_KEY, type OptionChecks, SIGNAL, TIMEOUT } from './input/options.js';
 import { readRequest } from './input/read-request.js';
-import type { KeySource } from './key-source.js';
+import type { KeySource } from './keys/key-source.js';
 
 /** Options of one call. */
 export type CallOptions = {

@@ -2,7 +2,6 @@ import { createConnectTransport } from '@connectrpc/connect-web';
 import type { Caller } from './call.js';
 import { findEnvFetch } from './env-fetch.js';
 import type { AttestationError } from './error.js';
-import { type ExchangeOptions, exchangedKey } from './exchanged-key.js';
 import {
   ANYTHING,
   COUNT,
@@ -12,7 +11,8 @@ import {
   STRING,
   TIMEOUT,
 } from './input/options.js';
-import { fixedKey } from './key-source.js';
+import { type ExchangeOptions, exchangedKey } from './keys/exchanged-key.js';
+import { fixedKey } from './keys/key-source.js';
 import { VERSION } from './version.js';
 
 /** Options of a client. One of `apiKey` and `identityToken` is needed; the others are for unusual environments and tests. */

@@ -4,7 +4,7 @@ import { TrustRuleService } from '../../gen/attestation/admin/v1/trust_rules_pb.
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { createCaller } from '../../src/client/caller.js';
 import { createClient } from '../../src/client/client.js';
-import { exchangedKey } from '../../src/client/exchanged-key.js';
+import { exchangedKey } from '../../src/client/keys/exchanged-key.js';
 import { startApp } from '../support/app.js';
 import { adminOf } from '../support/calling/admin.js';
 import { newKey } from '../support/calling/test-keys.js';

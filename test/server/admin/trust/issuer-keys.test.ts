@@ -87,7 +87,7 @@ t.test(
   },
 );
 
-t.test('whatever else an issuer answers is no key', async (t) => {
+t.test('other answers of an issuer are no keys', async (t) => {
   const { issuer, fails, pass } = await open(t);
   const json = (value: unknown) => (_path: string, response: ServerResponse) =>
     void response.end(JSON.stringify(value));

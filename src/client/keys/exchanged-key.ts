@@ -1,8 +1,8 @@
 /** API keys by the token of an identity provider, for programs that store none. */
-import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { TokenService } from '../../gen/attestation/v1/tokens_pb.js';
-import { type EnvironmentName, environmentNumber } from '../protocol/environment.js';
-import { type Caller, callUnary } from './call.js';
+import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
+import { TokenService } from '../../../gen/attestation/v1/tokens_pb.js';
+import { type EnvironmentName, environmentNumber } from '../../protocol/environment.js';
+import { type Caller, callUnary } from '../call.js';
 import { fixedKey, type KeySource } from './key-source.js';
 
 /** Options of a client that exchanges tokens. */
