@@ -5,7 +5,7 @@ import type { Problem } from '../../protocol/problem.js';
 import { quietChoices } from './choices.js';
 import { addSchemaFormats } from './formats.js';
 import { type Departure, type MetadataProblems, splitTolerated, toProblems } from './problems.js';
-import { annotationsIn, listSchemaFiles, readSchemaFile } from './schema-files.js';
+import { annotationsIn, findPredicateType, listSchemaFiles, readSchemaFile } from './schema-files.js';
 import { TOLERANCES, type Tolerance } from './tolerances.js';
 
 /** The result of a check: without problems the metadata is valid, with departures all the same. */
@@ -14,8 +14,11 @@ type Checked = { problems?: MetadataProblems; departures: readonly Departure[] }
 /** Checks metadata, its member `schema` included. */
 type MetadataCheck = (metadata: JsonObject) => Checked;
 
+/** A metadata schema: its check, and the predicate type of public statements with such metadata. */
+type MetadataSchema = { check: MetadataCheck; predicateType: string | undefined };
+
 /** The metadata schemas by name. Owned by the process, which loads them at start. */
-export type SchemaRegistry = ReadonlyMap<string, MetadataCheck>;
+export type SchemaRegistry = ReadonlyMap<string, MetadataSchema>;
 
 /**
  * The result of validation: `known` are the names of all schemas, sorted; `errors` are at most 100, by place;
@@ -50,7 +53,7 @@ export function loadSchemas({ dir }: { dir?: string | undefined }): SchemaRegist
     return compiler(name, schema);
   };
   const problems: string[] = [];
-  const checks = new Map<string, MetadataCheck>();
+  const schemas = new Map<string, MetadataSchema>();
   const collect = (where: string, step: () => void) => {
     try {
       step();
@@ -63,13 +66,14 @@ export function loadSchemas({ dir }: { dir?: string | undefined }): SchemaRegist
   for (const path of paths) {
     collect(path, () => {
       const { name, schema } = readSchemaFile(path);
-      if (checks.has(name)) throw new Error(`there is another schema named ${name}`);
-      checks.set(name, isBuiltIn(path) ? later(() => compile(name, schema)) : compile(name, schema));
+      if (schemas.has(name)) throw new Error(`there is another schema named ${name}`);
+      const check = isBuiltIn(path) ? later(() => compile(name, schema)) : compile(name, schema);
+      schemas.set(name, { check, predicateType: findPredicateType(schema, isBuiltIn(path)) });
     });
   }
   if (problems.length > 0)
     throw new SchemaLoadError(`metadata schemas cannot be used:\n${problems.join('\n')}`);
-  return new Map([...checks].sort(([a], [b]) => (a < b ? -1 : 1)));
+  return new Map([...schemas].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function isBuiltIn(path: string): boolean {
@@ -88,9 +92,9 @@ function later(compile: () => MetadataCheck): MetadataCheck {
 /** Checks metadata against the schema that its member `schema` names. Its depth must be bounded by the caller. */
 export function validateMetadata(registry: SchemaRegistry, metadata: JsonObject): MetadataVerdict {
   const { schema } = metadata;
-  const check = typeof schema === 'string' ? registry.get(schema) : undefined;
-  if (check === undefined) return { ok: false, reason: 'unknown_schema', known: [...registry.keys()] };
-  const { problems, departures } = check(metadata);
+  const found = typeof schema === 'string' ? registry.get(schema) : undefined;
+  if (found === undefined) return { ok: false, reason: 'unknown_schema', known: [...registry.keys()] };
+  const { problems, departures } = found.check(metadata);
   return problems === undefined
     ? { ok: true, departures }
     : { ok: false, reason: 'invalid', ...problems, departures };

@@ -43,3 +43,21 @@ export function annotationsIn(schema: JsonValue, found: Set<string> = new Set())
   }
   return found;
 }
+
+const PREDICATE_TYPE = 'x-predicate-type';
+/** An absolute URI (RFC 3986). */
+const URI = /^[a-z][a-z0-9+.-]*:[\w\-.~:/?#[\]@!$&'()*+,;=%]+$/i;
+const MAX_URI_LENGTH = 512;
+/** Predicates whose form is the service's own. */
+const RESERVED = /^urn:attestation-service:/i;
+
+/** The predicate type that a schema's annotation names; undefined without one. Throws an Error that names the mistake. */
+export function findPredicateType(schema: unknown, isBuiltIn: boolean): string | undefined {
+  const type = (schema as Record<string, unknown>)[PREDICATE_TYPE];
+  if (type === undefined) return undefined;
+  if (typeof type !== 'string' || type.length > MAX_URI_LENGTH || !URI.test(type))
+    throw new Error(`its ${PREDICATE_TYPE} must be an absolute URI of at most ${MAX_URI_LENGTH} characters`);
+  if (!isBuiltIn && RESERVED.test(type))
+    throw new Error(`its ${PREDICATE_TYPE} must not begin with urn:attestation-service:`);
+  return type;
+}

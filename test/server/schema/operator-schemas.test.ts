@@ -272,6 +272,17 @@ t.test('unusable files are reported together, each by its path', async (t) => {
       { properties: { schema: { const: 'other' } } },
       'it must allow a member schema with the value named',
     ],
+    'relative.json': [{ 'x-predicate-type': 'test/v1' }, 'its x-predicate-type must be an absolute URI'],
+    'spaced.json': [{ 'x-predicate-type': 'urn:a b' }, 'its x-predicate-type must be an absolute URI'],
+    'number.json': [{ 'x-predicate-type': 7 }, 'its x-predicate-type must be an absolute URI'],
+    'long.json': [
+      { 'x-predicate-type': `urn:${'x'.repeat(509)}` },
+      'its x-predicate-type must be an absolute URI of at most 512 characters',
+    ],
+    'ours.json': [
+      { 'x-predicate-type': 'URN:attestation-service:submission:v1' },
+      'its x-predicate-type must not begin with urn:attestation-service:',
+    ],
     'large.json': [`{"title":"${'x'.repeat(1 << 20)}"}`, 'it is larger than 1 MiB'],
   };
   const dir = t.testdir({ 'good.json': '{}' });
@@ -293,6 +304,27 @@ t.test('unusable files are reported together, each by its path', async (t) => {
       t.ok(line.startsWith(`${join(dir, name)}: ${problem}`), `${name}: ${line.slice(dir.length)}`);
     }
   }
+});
+
+t.test('a schema says by an annotation of which type public statements are', async (t) => {
+  const schemas = withSchemas(t, {
+    'scan.json': {
+      'x-predicate-type': 'https://example.com/scan/v1',
+      properties: { found: { type: 'number' } },
+    },
+    'inner.json': { properties: { a: { 'x-predicate-type': 'https://example.com/inner' } } },
+  });
+  const types = [...schemas].map(([name, { predicateType }]) => [name, predicateType]);
+  t.strictSame(types, [
+    ['evaluation.v1', 'urn:attestation-service:evaluation:v1'],
+    ['inner', undefined],
+    ['intoto.test_result.v0.1', 'https://in-toto.io/attestation/test-result/v0.1'],
+    ['purl', undefined],
+    ['scan', 'https://example.com/scan/v1'],
+    ['slsa.provenance.v1', 'https://slsa.dev/provenance/v1'],
+    ['ui_snapshot.v1', undefined],
+  ]);
+  t.ok(validateMetadata(schemas, { schema: 'scan', found: 1 }).ok);
 });
 
 t.test('a missing directory is reported', async (t) => {
