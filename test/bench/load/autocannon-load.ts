@@ -48,20 +48,21 @@ function requestMaker(wanted: Load): (request: object) => Request {
     const anyPath = () => paths[Math.floor(Math.random() * paths.length)] ?? '/';
     return (request) => ({ ...request, method: 'GET', path: anyPath(), headers });
   }
-  const { path, keyed } = wanted;
+  const { path, keyed, rest } = wanted;
   const run = randomBytes(24).toString('hex');
   let count = 0;
   const keyHeader = (): Record<string, string> => (keyed ? { 'idempotency-key': `${run}${count}` } : {});
   return (request) => {
     count++;
     const sha256 = run + count.toString(16).padStart(16, '0');
+    const artifact = `{"artifact":{"sha256":"${sha256}"},`;
     const metadata = { schema: 'purl', purl: 'pkg:npm/%40scope/name@1.2.3?arch=x64', run: count };
     return {
       ...request,
       method: 'POST',
       path,
       headers: { ...headers, 'content-type': 'application/json', ...keyHeader() },
-      body: JSON.stringify({ artifact: { sha256 }, metadata }),
+      body: artifact + (rest ?? `"metadata":${JSON.stringify(metadata)}}`),
     };
   };
 }

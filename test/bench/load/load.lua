@@ -1,5 +1,5 @@
 -- Load for wrk. Arguments: API key, "get" and a file with one path a line, or "post" and one path (and "keyed" to send
--- an Idempotency-Key). Prints one line of JSON.
+-- an Idempotency-Key, and what follows the artifact in the body). Prints one line of JSON.
 local count = 0
 
 function init(args)
@@ -9,12 +9,12 @@ function init(args)
     for line in io.lines(args[3]) do paths[#paths + 1] = line end
     request = function() return wrk.format("GET", paths[math.random(#paths)]) end
   else
-    post(args[3], args[4] == "keyed")
+    post(args[3], args[4] == "keyed", args[5])
   end
 end
 
 -- Every body has another artifact: the first half of its hash differs between runs, the second within one.
-function post(path, keyed)
+function post(path, keyed, rest)
   math.randomseed(os.time() + tonumber(string.sub(tostring({}), 8)) % 1000000)
   local run = ""
   for _ = 1, 6 do run = run .. string.format("%08x", math.random(0, 2 ^ 31 - 1)) end
@@ -23,7 +23,7 @@ function post(path, keyed)
     count = count + 1
     if keyed then wrk.headers["idempotency-key"] = run .. count end
     return wrk.format("POST", path, nil, '{"artifact":{"sha256":"' .. run .. string.format("%016x", count)
-      .. '"},"metadata":{"schema":"purl","purl":"pkg:npm/%40scope/name@1.2.3?arch=x64","run":' .. count .. '}}')
+      .. '"},' .. (rest or '"metadata":{"schema":"purl","purl":"pkg:npm/%40scope/name@1.2.3?arch=x64","run":' .. count .. '}}'))
   end
 end
 

@@ -8,10 +8,13 @@ import { backendMsSince, workerBackendMs } from '../cpu/postgres-cpu.js';
 import { benchScript, run, runNode } from '../process.js';
 import type { Sample } from '../rounds.js';
 
-/** What to send. `paths` is a file with one path a line, of which each request takes one at random. */
+/**
+ * What to send. `paths` is a file with one path a line, of which each request takes one at random. `rest`: the text that
+ * follows the artifact in the body.
+ */
 export type Load = { baseUrl: string; apiKey: string; seconds: number } & (
   | { method: 'get'; paths: string }
-  | { method: 'post'; path: string; keyed?: boolean }
+  | { method: 'post'; path: string; keyed?: boolean; rest?: string }
 );
 
 /** What a generator says of a run. */
@@ -107,7 +110,10 @@ async function fetchWrk(): Promise<Program> {
 }
 
 function wrkArgs(load: Load): string[] {
-  const what = load.method === 'get' ? ['get', load.paths] : ['post', load.path, load.keyed ? 'keyed' : ''];
+  const what =
+    load.method === 'get'
+      ? ['get', load.paths]
+      : ['post', load.path, load.keyed ? 'keyed' : '', ...(load.rest === undefined ? [] : [load.rest])];
   const time = ['-t1', `-c${CONNECTIONS}`, `-d${load.seconds}s`, '--timeout', '10s'];
   return [...time, '-s', SCRIPT, load.baseUrl, '--', load.apiKey, ...what];
 }

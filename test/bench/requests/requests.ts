@@ -33,6 +33,11 @@ export async function measureCreate(deps: RequestMeasures): Promise<Measurement>
     return {
       contenders: [
         ...contenders,
+        { name: 'REST, a test result', run: post(api, meter, { path, rest: `${RESULT}}` }) },
+        {
+          name: 'REST, a test result, public',
+          run: post(api, meter, { path, rest: `${RESULT},"statement":"public"}` }),
+        },
         { name: 'REST, Idempotency-Key', run: post(api, meter, { path, keyed: true }) },
         { name: 'Connect, JSON', run: post(api, meter, { path: rpcPath }) },
         { name: 'gRPC', run: (seconds) => sampleGrpc(services, { server: api, meter }, seconds) },
@@ -41,9 +46,18 @@ export async function measureCreate(deps: RequestMeasures): Promise<Measurement>
   });
 }
 
+/** A test result as `attest submit` makes it of a report of 20 tests. */
+const RESULT = `"metadata":${JSON.stringify({
+  schema: 'intoto.test_result.v0.1',
+  result: 'PASSED',
+  configuration: [{ name: 'vitest.config.ts', uri: 'https://example.com/acme/app/vitest.config.ts' }],
+  url: 'https://ci.example.com/acme/app/runs/4711',
+  passedTests: Array.from({ length: 20 }, (_, i) => `checkout > takes the card of country number ${i}`),
+})}`;
+
 /** Sends creates to a server. */
 export function poster({ services, generator }: RequestMeasures) {
-  return (server: StartedProcess, meter: Meter, what: { path: string; keyed?: boolean }) => {
+  return (server: StartedProcess, meter: Meter, what: { path: string; keyed?: boolean; rest?: string }) => {
     const load = { baseUrl: readyUrl(server), apiKey: services.apiKey, method: 'post', ...what } as const;
     return (seconds: number): Promise<Sample> => sampleLoad(generator, meter, { ...load, seconds });
   };
