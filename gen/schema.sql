@@ -447,6 +447,17 @@ CREATE UNIQUE INDEX submission_id ON submission USING btree (id);
 CREATE TRIGGER submission_change AFTER UPDATE ON submission REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_metadata_changes();
 CREATE TRIGGER submission_export AFTER UPDATE ON submission REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION note_metadata_changes();
 
+CREATE TABLE submission_statement (
+  log_id integer NOT NULL,
+  log_index bigint NOT NULL,
+  digest bytea NOT NULL,
+  text text,
+  shown text,
+  subjects bytea[] STORAGE EXTERNAL,
+  erased_at timestamp with time zone,
+  CONSTRAINT submission_statement_pkey PRIMARY KEY (log_id, log_index)
+);
+
 CREATE TABLE tail_time (
   log_id integer NOT NULL,
   end_index bigint NOT NULL,
@@ -726,7 +737,7 @@ END $function$;
 COMMENT ON FUNCTION allocate_log_indexes(p_log_id integer, p_outcome submission_outcome[], INOUT p_log_index bigint[]) IS 'Fourth step of append_submissions: assigns the next indexes of the log to the rows without an outcome, in order. Raises ATFRZ if the log is frozen.
 Locks: the advisory lock (1, p_log_id) until the transaction ends, so that indexes have no gaps and readers always see a prefix of the log.';
 
-CREATE OR REPLACE FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], p_build text[] DEFAULT NULL::text[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json)
+CREATE OR REPLACE FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], p_build text[] DEFAULT NULL::text[], p_statement_version smallint[] DEFAULT NULL::smallint[], p_statement text DEFAULT NULL::text, p_digest bytea[] DEFAULT NULL::bytea[], p_shown text[] DEFAULT NULL::text[], p_subjects text[] DEFAULT NULL::text[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json)
  RETURNS record
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
@@ -764,16 +775,27 @@ BEGIN
     v_log_index := allocate_log_indexes(p_log_id, v_outcome, v_log_index);
     INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, schema, dsse_key_id, metadata,
                             metadata_state, metadata_errors, artifact_sha256, salt, commitment, leaf_hash, signature,
-                            build)
+                            build, statement_version)
     SELECT p_log_id, u.log_index, u.id, p_project_id[u.key],
            timestamptz 'epoch' + u.submitted_ms * interval '1 millisecond', u.schema, u.dsse_key_id, u.metadata,
            CASE WHEN u.metadata_errors IS NULL THEN 1 ELSE 2 END, -- METADATA_STATE_VALID, METADATA_STATE_INVALID
-           u.metadata_errors, substring(u.bytes FROM 1 FOR 32), substring(u.bytes FROM 33 FOR 32),
-           substring(u.bytes FROM 65 FOR 32), substring(u.bytes FROM 97 FOR 32), substring(u.bytes FROM 129), u.build
+           u.metadata_errors, substring(u.bytes FROM 1 FOR 32),
+           CASE WHEN u.statement_version = 3 THEN NULL ELSE substring(u.bytes FROM 33 FOR 32) END,
+           CASE WHEN u.statement_version = 3 THEN '' ELSE substring(u.bytes FROM 65 FOR 32) END,
+           substring(u.bytes FROM 97 FOR 32), substring(u.bytes FROM 129), u.build, coalesce(u.statement_version, 1)
     FROM unnest(v_outcome, v_log_index, p_key, p_id, p_submitted_ms, p_schema, p_dsse_key_id, p_bytes,
-                v_metadata, p_metadata_errors, p_build)
-      AS u(outcome, log_index, key, id, submitted_ms, schema, dsse_key_id, bytes, metadata, metadata_errors, build)
+                v_metadata, p_metadata_errors, p_build, p_statement_version)
+      AS u(outcome, log_index, key, id, submitted_ms, schema, dsse_key_id, bytes, metadata, metadata_errors, build,
+           statement_version)
     WHERE u.outcome IS NULL;
+    IF p_statement IS NOT NULL THEN
+      INSERT INTO submission_statement (log_id, log_index, digest, text, shown, subjects)
+      SELECT p_log_id, u.log_index, u.digest, u.text, u.shown, u.subjects::bytea[]
+      FROM unnest(v_outcome, v_log_index, p_statement_version, p_digest, string_to_array(p_statement, E'\n'), p_shown,
+                  p_subjects)
+        AS u(outcome, log_index, statement_version, digest, text, shown, subjects)
+      WHERE u.outcome IS NULL AND u.statement_version > 1;
+    END IF;
     IF p_idempotency_key IS NOT NULL THEN
       PERFORM record_idempotency_keys(v_holder, p_idempotency_key, p_request_hash, p_id, v_outcome);
     END IF;
@@ -786,7 +808,7 @@ BEGIN
     log_index := to_json(v_log_index);
   END IF;
 END $function$;
-COMMENT ON FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], p_build text[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json) IS 'Appends submissions to a log. p_api_key_id, p_project_id and p_limit_* have an element per API key, the other arrays one per submission; p_key is the place of its API key. A project with a ceiling has an element after those of the API keys, with its id in p_api_key_id and p_project_id and the ceiling in p_limit_*. p_bytes: artifact_sha256, salt, commitment and leaf_hash, 32 bytes each, then the signature. p_metadata: the JCS texts, one per line. p_metadata_errors, p_idempotency_key, p_request_hash and p_build are null if no submission has any; a submission with errors is invalid. An idempotency key occurs at most once in a call. Times are Unix milliseconds.
+COMMENT ON FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], p_build text[], p_statement_version smallint[], p_statement text, p_digest bytea[], p_shown text[], p_subjects text[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json) IS 'Appends submissions to a log. p_api_key_id, p_project_id and p_limit_* have an element per API key, the other arrays one per submission; p_key is the place of its API key. A project with a ceiling has an element after those of the API keys, with its id in p_api_key_id and p_project_id and the ceiling in p_limit_*. p_bytes: artifact_sha256, salt, commitment and leaf_hash, 32 bytes each, then the signature. p_metadata: the JCS texts, one per line. p_metadata_errors, p_idempotency_key, p_request_hash and p_build are null if no submission has any; a submission with errors is invalid. So are p_statement_version, whose elements are null where it is 1, p_statement, one statement per line and an empty line where it is not stored, p_digest, p_shown and p_subjects, whose elements are arrays of hashes as text. An idempotency key occurs at most once in a call. Times are Unix milliseconds.
 Each step decides the outcome of some submissions; those that no step has decided are stored, in order, from first_index on. outcome, resource_id and log_index are null if all are stored, else they have an element per submission, and a null outcome means stored. use has the windows of each API key and project, null if none of its submissions was counted.
 p_is_retry: an earlier call with the same ids may have committed; its rows are returned as stored. The commit of a call that found rows or keys waits as that of one that stored some (confirm_durable). Raises ATFRZ if the log is frozen, and stores nothing if it raises.
 Locks: of the idempotency keys (never waited for), then of the rate windows of the API keys and after them of the projects, both in ascending order, then the log''s, last because it is contended most. In this order two calls cannot deadlock. All are held until the transaction ends.';
@@ -852,10 +874,13 @@ BEGIN
                        ORDER BY r.end_index DESC LIMIT 1), 0) AS size
     ) indexed
     CROSS JOIN LATERAL (
-      SELECT s.project_id, s.artifact_sha256 FROM submission s WHERE s.log_id = l.id AND s.log_index >= indexed.size
+      SELECT s.project_id, s.log_id, s.log_index, s.artifact_sha256, s.statement_version FROM submission s
+      WHERE s.log_id = l.id AND s.log_index >= indexed.size
       ORDER BY s.log_index DESC LIMIT p_most
     ) s
-    WHERE s.artifact_sha256 = p_artifact_sha256;
+    WHERE s.artifact_sha256 = p_artifact_sha256 OR s.statement_version = 3 AND coalesce((
+      SELECT p_artifact_sha256 = ANY (t.subjects) FROM submission_statement t
+      WHERE t.log_id = s.log_id AND t.log_index = s.log_index LIMIT 1), false);
 END $function$;
 COMMENT ON FUNCTION artifact_projects(p_artifact_sha256 bytea, p_most integer) IS 'Returns the keys in index entries of the projects that have attested an artifact, some of them repeatedly. Of the leaves of each log that no run has, looks at the newest p_most.
 Locks: none.';
@@ -869,13 +894,23 @@ AS $function$
 BEGIN
   IF p_run_id IS NULL THEN
     RETURN QUERY
-      SELECT s.log_index, s.artifact_sha256 = p_artifact_sha256, s.schema, s.submitted_at FROM submission s
+      SELECT s.log_index,
+             s.artifact_sha256 = p_artifact_sha256 OR s.statement_version = 3 AND coalesce((
+               SELECT p_artifact_sha256 = ANY (t.subjects) FROM submission_statement t
+               WHERE t.log_id = s.log_id AND t.log_index = s.log_index LIMIT 1), false),
+             s.schema, s.submitted_at
+      FROM submission s
       WHERE (s.project_id, s.log_id, s.log_index) >= (p_project_id, p_log_id, p_first)
         AND (s.project_id, s.log_id, s.log_index) <= (p_project_id, p_log_id, p_end - 1)
       ORDER BY s.project_id DESC, s.log_id DESC, s.log_index DESC LIMIT p_limit;
   ELSE
     RETURN QUERY
-      SELECT l.leaf, s.artifact_sha256 = p_artifact_sha256 AND s.project_id = p_project_id, s.schema, s.submitted_at
+      SELECT l.leaf,
+             s.project_id = p_project_id AND (
+               s.artifact_sha256 = p_artifact_sha256 OR s.statement_version = 3 AND coalesce((
+                 SELECT p_artifact_sha256 = ANY (t.subjects) FROM submission_statement t
+                 WHERE t.log_id = s.log_id AND t.log_index = s.log_index LIMIT 1), false)),
+             s.schema, s.submitted_at
       FROM artifact_run_leaves(p_run_id, artifact_entry(p_artifact_sha256, p_project_id, p_first),
                                artifact_entry(p_artifact_sha256, p_project_id, p_end - 1), p_limit) AS l(leaf)
       CROSS JOIN LATERAL (
@@ -1133,6 +1168,20 @@ BEGIN
     ORDER BY f.is_match, s.submitted_at DESC, s.id DESC LIMIT p_limit;
 END $function$;
 COMMENT ON FUNCTION find_public_artifact(p_artifact_sha256 bytea, p_default boolean, p_limit integer, p_most integer) IS 'Finds the newest p_limit witnessed and partial submissions of an artifact, newest first, of the projects that are looked up in public. Rows whose is_match is false come first: there the search looked at p_most leaves and stopped.
+Locks: none.';
+
+CREATE OR REPLACE FUNCTION find_statement(p_log_id integer, p_log_index bigint)
+ RETURNS TABLE(digest bytea, text text, shown text, erased_at timestamp with time zone)
+ LANGUAGE plpgsql
+ STABLE ROWS 1
+ SET enable_seqscan TO 'off'
+AS $function$
+BEGIN
+  RETURN QUERY
+    SELECT s.digest, s.text, s.shown, s.erased_at FROM submission_statement s
+    WHERE s.log_id = p_log_id AND s.log_index = p_log_index;
+END $function$;
+COMMENT ON FUNCTION find_statement(p_log_id integer, p_log_index bigint) IS 'Returns the stored statement of a leaf. A function, so that no plan of the time when there were few reads all of them.
 Locks: none.';
 
 CREATE OR REPLACE FUNCTION find_stored_submissions(p_id text[], INOUT p_outcome submission_outcome[], INOUT p_log_index bigint[])

@@ -71,6 +71,7 @@ function newSubmission(projectId: string, dsseKeyId: number, ulid: string): NewS
     metadata: METADATA,
     metadataErrors: null,
     build: null,
+    statement: null,
     salt: randomHex(32),
     commitment: randomHex(32),
     dsseKeyId,

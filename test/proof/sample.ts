@@ -173,7 +173,8 @@ export async function makeSamples(
   const batch = prepareBatch({ batch: BATCH, logKey: service.log.publicKey, notes, witnesses: said });
   return attested.map(({ statement, salt, leaf, logIndex, payload, record }) => {
     const bundle = assembleBundle(batch, {
-      statement,
+      submission: statement,
+      statement: statementText(statement),
       signature: leaf.signature,
       dsseKey: service.dsse.publicKey,
       logIndex,

@@ -37,7 +37,7 @@ import { installClock } from './breaking/database-clock.js';
 import { fileKey } from './certificates/file-key.js';
 import type { Acknowledged } from './judging/consistent.js';
 import { testDatabase } from './servers/shared-servers.js';
-import { acknowledge, makeRow } from './servers/submission-rows.js';
+import { acknowledge, makeRow, type RowOptions } from './servers/submission-rows.js';
 
 /** What a witness does when it is asked: `answer` makes it vouch. */
 export type Manner = (answer: () => Promise<Uint8Array>, signal: AbortSignal) => Promise<Uint8Array>;
@@ -56,7 +56,7 @@ export type TestPipeline = {
   /** Lines of the log, parsed. */
   lines: Record<string, unknown>[];
   /** Makes rows that are ready to be stored, checked, signed and hashed as a handler does it. */
-  makeRows(count: number, more?: Partial<NewSubmission>): NewSubmission[];
+  makeRows(count: number, more?: RowOptions): NewSubmission[];
   /** Stores so many and says what a client would have been told. */
   submit(count: number): Promise<Acknowledged[]>;
   /** Another worker over the same tables: same keys, same register, same witnesses. */
@@ -201,9 +201,9 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
     observeAlarm: () => {},
     send: () => {},
   };
-  const makeRows: TestPipeline['makeRows'] = (count, more) =>
+  const makeRows: TestPipeline['makeRows'] = (count, { isPublic = false, ...more } = {}) =>
     Array.from({ length: count }, () => ({
-      ...makeRow(fileKey(secrets.dsse.live[0]), dsseKeyId, spki, more),
+      ...makeRow(fileKey(secrets.dsse.live[0]), dsseKeyId, spki, { ...more, isPublic }),
       ...more,
     }));
   return {

@@ -12,14 +12,15 @@ import {
   WitnessKind,
 } from '../../../gen/attestation/v1/bundle_pb.js';
 import { environmentNumber } from '../../protocol/environment.js';
-import { fromUtf8, toHex } from '../bytes/encoding.js';
+import { fromUtf8, toHex, utf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { parseCheckpoint } from '../log/checkpoint.js';
+import { leafHash } from '../log/merkle.js';
 import { appendSignatures, noteKeyHash, parseSignatureLines } from '../log/note.js';
 import { dsseKeyHint } from '../statement/dsse.js';
-import { rebuildLeaf } from '../statement/leaf.js';
-import { type StatementFields, statementBytes } from '../statement/statement.js';
-import { sigstoreBundle } from './sigstore-bundle.js';
+import { leafRecord, rebuildLeaf } from '../statement/leaf.js';
+import type { StatedSubmission } from '../statement/stated-submission.js';
+import { sigstoreBundle, sigstoreEntry } from './sigstore-bundle.js';
 
 export const BUNDLE_MEDIA_TYPE = 'application/vnd.attestation-service.bundle.v1+json';
 
@@ -45,9 +46,20 @@ export type PreparedBatch = {
   readonly witnesses: readonly BundleWitness[];
 };
 
+/** What a bundle says of its submission in so many words. */
+export type BundledSubmission = Pick<
+  StatedSubmission,
+  'submissionId' | 'environment' | 'submittedAt' | 'artifactSha256'
+>;
+
+/** What is left of an erased statement: SHA-256 of what was signed (PAE), and when it was erased, as `submittedAt` is given. */
+export type ErasedStatement = { readonly digest: Uint8Array; readonly erasedAt: string };
+
 /** One leaf of a batch. */
 export type LeafParts = {
-  readonly statement: StatementFields;
+  readonly submission: BundledSubmission;
+  /** The text of the signed statement. */
+  readonly statement: string | ErasedStatement;
   /** The stored DSSE signature, DER. */
   readonly signature: Uint8Array;
   /** The DSSE key that made it, SPKI in DER. */
@@ -102,19 +114,19 @@ export function prepareBatch({ batch, logKey, notes, witnesses }: BatchParts): P
 
 /** Assembles the bundle of a leaf. */
 export function assembleBundle(shared: PreparedBatch, leafParts: LeafParts): ProofBundle {
-  const { statement, signature, dsseKey, inclusionProofs, isStampPending } = leafParts;
-  const statementText = statementBytes(statement);
-  const leaf = rebuildLeaf(statementText, signature, dsseKey);
+  const { submission, statement, inclusionProofs, isStampPending } = leafParts;
+  const record = recordOf(leafParts);
   return create(ProofBundleSchema, {
     mediaType: BUNDLE_MEDIA_TYPE,
     submission: {
-      id: statement.submissionId,
-      environment: environmentNumber(statement.environment),
-      submittedAt: timestampFromDate(new Date(statement.submittedAt)),
-      artifactSha256: statement.artifactSha256,
-      leafSha256: toHex(leaf.hash),
+      id: submission.submissionId,
+      environment: environmentNumber(submission.environment),
+      submittedAt: timestampOf(submission.submittedAt),
+      artifactSha256: submission.artifactSha256,
+      leafSha256: toHex(leafHash(record)),
+      ...(typeof statement !== 'string' && { statementErasedAt: timestampOf(statement.erasedAt) }),
     },
-    sigstoreBundle: sigstoreBundleOf(shared, leafParts, statementText, leaf.record),
+    sigstoreBundle: sigstoreBundleOf(shared, leafParts, record),
     batch: shared.batch,
     checkpoints: shared.checkpoints.map(({ size, note }, i) => ({
       treeSize: BigInt(size),
@@ -126,24 +138,33 @@ export function assembleBundle(shared: PreparedBatch, leafParts: LeafParts): Pro
   });
 }
 
+function timestampOf(text: string) {
+  return timestampFromDate(new Date(text));
+}
+
+/** The leaf record. */
+function recordOf({ statement, signature, dsseKey: publicKey }: LeafParts): Uint8Array {
+  if (typeof statement === 'string') return rebuildLeaf(utf8(statement), signature, publicKey).record;
+  return leafRecord({ digest: statement.digest, signature, publicKey });
+}
+
 /** The Sigstore bundle inside; its checkpoint is the batch's, cosignatures included. */
 function sigstoreBundleOf(
   { checkpoints: [first], rootHash, logId }: PreparedBatch,
-  { signature, dsseKey, logIndex, stamps, inclusionProofs: [inclusionProof = []] }: LeafParts,
-  statement: Uint8Array,
-  leafRecord: Uint8Array,
+  { statement, signature, dsseKey, logIndex, stamps, inclusionProofs: [inclusionProof = []] }: LeafParts,
+  record: Uint8Array,
 ): JsonObject {
   const { size = 0, note = '' } = first ?? {};
-  return sigstoreBundle({
-    statement,
-    signature,
+  const entry = {
     keyHint: dsseKeyHint(dsseKey),
-    leafRecord,
+    leafRecord: record,
     logIndex,
     logId,
     checkpoint: { size, rootHash, note, inclusionProof },
     stamps,
-  });
+  };
+  if (typeof statement !== 'string') return sigstoreEntry(entry);
+  return sigstoreBundle({ ...entry, statement: utf8(statement), signature });
 }
 
 function cosignedCheckpoint(note: string, witnesses: readonly WitnessParts[]) {

@@ -38,9 +38,13 @@ type TlogEntry = {
 };
 
 /** The parts of the bundle. `logId` is the whole hash behind the log's note key id; `keyHint` names the DSSE key. */
-type SigstoreBundleParts = {
+type SigstoreBundleParts = EntryParts & {
   readonly statement: Uint8Array;
   readonly signature: Uint8Array;
+};
+
+/** The parts without those of the envelope. */
+type EntryParts = {
   readonly keyHint: string;
   readonly leafRecord: Uint8Array;
   readonly logIndex: number;
@@ -57,9 +61,13 @@ type SigstoreBundleParts = {
 
 /** Assembles the bundle. Members are in canonical order (RFC 8785), so that `jcs` is fast. */
 export function sigstoreBundle(parts: SigstoreBundleParts): SigstoreBundle {
+  return { dsseEnvelope: dsseEnvelope(parts.statement, parts.signature), ...sigstoreEntry(parts) };
+}
+
+/** What is left of the bundle without its envelope, once the statement has been erased: the leaf record and its inclusion. */
+export function sigstoreEntry(parts: EntryParts): Omit<SigstoreBundle, 'dsseEnvelope'> {
   const rfc3161Timestamps = parts.stamps?.map((signedTimestamp) => ({ signedTimestamp })) ?? [];
   return {
-    dsseEnvelope: dsseEnvelope(parts.statement, parts.signature),
     mediaType: SIGSTORE_BUNDLE_MEDIA_TYPE,
     verificationMaterial: {
       publicKey: { hint: parts.keyHint },
@@ -69,7 +77,7 @@ export function sigstoreBundle(parts: SigstoreBundleParts): SigstoreBundle {
   };
 }
 
-function tlogEntry({ logIndex, logId, leafRecord, checkpoint }: SigstoreBundleParts): TlogEntry {
+function tlogEntry({ logIndex, logId, leafRecord, checkpoint }: EntryParts): TlogEntry {
   return {
     canonicalizedBody: toBase64(leafRecord),
     inclusionProof: {

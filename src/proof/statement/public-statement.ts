@@ -27,28 +27,32 @@ export interface PublicStatement extends StatedSubmission {
 
 /** The statement's text: its JCS. */
 export function publicStatementText(fields: PublicStatement): string {
-  const { environment, identity, project, submissionId, submittedAt } = fields;
-  const service = {
-    environment,
-    ...(identity && { identity }),
-    project,
-    submission_id: submissionId,
-    submitted_at: submittedAt,
-  };
-  const first = subjectJson({ sha256: fields.artifactSha256, name: fields.artifactName });
-  return jcs({
-    _type: STATEMENT_TYPE,
-    predicate: fields.predicate,
-    predicateType: fields.predicateType,
-    subject: [
-      { ...first, annotations: { attestation_service: service } },
-      ...fields.otherSubjects.map(subjectJson),
-    ],
-  });
+  return publicTextOf(fields, jcs(fields.predicate));
 }
 
-function subjectJson({ sha256, name }: Subject) {
-  return { digest: { sha256 }, ...(name !== undefined && { name }) };
+/**
+ * The same, given the JCS of the predicate. Written out directly because this runs for every public submission; members are
+ * in the order of RFC 8785.
+ */
+export function publicTextOf(fields: Omit<PublicStatement, 'predicate'>, predicate: string): string {
+  const { environment, identity, project, submissionId, submittedAt, otherSubjects } = fields;
+  const ofIdentity = identity === undefined ? '' : `"identity":${jcs(identity)},`;
+  const service =
+    `{"environment":${jcs(environment)},${ofIdentity}"project":${jcs(project)},` +
+    `"submission_id":${jcs(submissionId)},"submitted_at":${jcs(submittedAt)}}`;
+  let subjects = `{"annotations":{"attestation_service":${service}},${subjectMembers({
+    sha256: fields.artifactSha256,
+    name: fields.artifactName,
+  })}}`;
+  for (const subject of otherSubjects) subjects += `,{${subjectMembers(subject)}}`;
+  return (
+    `{"_type":"${STATEMENT_TYPE}","predicate":${predicate},` +
+    `"predicateType":${jcs(fields.predicateType)},"subject":[${subjects}]}`
+  );
+}
+
+function subjectMembers({ sha256, name }: Subject): string {
+  return `"digest":{"sha256":${jcs(sha256)}}${name === undefined ? '' : `,"name":${jcs(name)}`}`;
 }
 
 /** Every subject of a public statement, the artifact first. */

@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type JsonObject } from '@bufbuild/protobuf';
 import {
   type AttestationService,
   type ListAttestationsRequest,
@@ -95,10 +95,7 @@ function renderBundle(bundle: SerializedBundle, format: string) {
     case 'bundle.json':
       return { contentType: 'application/json', data: bundle.bytes };
     case 'bundle.sigstore.json':
-      return {
-        contentType: 'application/json',
-        data: Buffer.from(jcs(bundle.message().sigstoreBundle ?? {})),
-      };
+      return { contentType: 'application/json', data: Buffer.from(jcs(sigstoreBundleOf(bundle))) };
     case 'bundle.tlog-proof': {
       const { note = '', inclusionProof = [] } = bundle.message().checkpoints[0] ?? {};
       return {
@@ -116,6 +113,15 @@ function renderBundle(bundle: SerializedBundle, format: string) {
     default:
       throw new Error(`bundles have no format ${format}`);
   }
+}
+
+/** Throws `statement.erased` if the statement is: Sigstore bundles have an envelope. */
+function sigstoreBundleOf(bundle: SerializedBundle): JsonObject {
+  const { submission, sigstoreBundle = {} } = bundle.message();
+  if (submission?.statementErasedAt === undefined) return sigstoreBundle;
+  const message =
+    'the operator has erased the statement of this submission; bundle.json, bundle.tlog-proof, bundle.ots and bundle.cose still prove its leaf';
+  throw new ApiError(ErrorCode.STATEMENT_ERASED, message);
 }
 
 /** Bitcoin makes a block in ten minutes, and calendars wait for several. */

@@ -1,5 +1,6 @@
 /** Leaves as text: hashes of texts take 0.5 µs less than hashes of bytes. */
 import { hash } from 'node:crypto';
+import { toBase64 } from '../../proof/bytes/encoding.js';
 import { IN_TOTO_PRE_AUTH } from '../../proof/statement/dsse.js';
 import { leafRecordText } from '../../proof/statement/leaf.js';
 
@@ -14,6 +15,11 @@ export function signedText(statement: string): string {
 /** The leaf record of a signed text. Signature (DER) and public key (SPKI in DER) are in base64. */
 export function recordText(signed: string | Uint8Array, signature: string, publicKey: string): string {
   return leafRecordText(hash('sha256', signed, 'base64'), signature, publicKey);
+}
+
+/** The leaf record of a signed text, given its SHA-256. Signature and public key as for {@link recordText}. */
+export function recordTextOf(digest: Uint8Array, signature: string, publicKey: string): string {
+  return leafRecordText(toBase64(digest), signature, publicKey);
 }
 
 /** The hash of a leaf in hex, given its record. */

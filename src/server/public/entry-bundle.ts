@@ -2,7 +2,7 @@ import { toBase64, toHex } from '../../proof/bytes/encoding.js';
 import { encodeEntries } from '../../proof/log/entries.js';
 import { statementText } from '../../proof/statement/statement.js';
 import { environmentName } from '../../protocol/environment.js';
-import { recordText, signedText } from '../attestations/leaf-text.js';
+import { recordText, recordTextOf, signedText } from '../attestations/leaf-text.js';
 import { etagOf } from '../core/http/etag.js';
 import type { Pool } from '../database/connect.js';
 import { formatMs } from '../json/well-known-types.js';
@@ -34,6 +34,8 @@ export async function readEntryBundle(
 }
 
 function recordOf({ environment }: Log, row: LeafRow, publicKey: string): Uint8Array {
+  const signature = toBase64(row.signature);
+  if (row.isStored) return Buffer.from(recordTextOf(row.commitment, signature, publicKey));
   const statement = statementText({
     artifactSha256: toHex(row.artifactSha256),
     submissionId: row.id,
@@ -43,5 +45,5 @@ function recordOf({ environment }: Log, row: LeafRow, publicKey: string): Uint8A
     schema: row.schema,
     commitment: toHex(row.commitment),
   });
-  return Buffer.from(recordText(signedText(statement), toBase64(row.signature), publicKey));
+  return Buffer.from(recordText(signedText(statement), signature, publicKey));
 }

@@ -3,6 +3,7 @@
 import { createBatchProofs } from '../../../src/server/attestations/bundles/batch-proofs.js';
 import { createBundleRenderer } from '../../../src/server/attestations/bundles/bundles.js';
 import { createProofTiles } from '../../../src/server/attestations/bundles/proof-tiles.js';
+import { createStatementReader } from '../../../src/server/attestations/statements/statement-store.js';
 import {
   createSubmissionLoader,
   type SubmissionRow,
@@ -42,7 +43,7 @@ const picked = sample(ids, PROVEN);
 const find = createSubmissionLoader(pool);
 const tiles = createProofTiles(pool);
 const proofs = createBatchProofs(pool, () => performance.now());
-const render = createBundleRenderer({ logCache, tiles });
+const render = createBundleRenderer({ logCache, tiles, readStatement: createStatementReader(pool) });
 const works: Record<keyof ProofsResult, Work> = {
   row: async () => {},
   proof: ({ logId, logIndex, batchTreeSize, ownTiles }) =>

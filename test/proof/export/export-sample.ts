@@ -22,6 +22,7 @@ import {
   metadataCommitment,
   type StatementFields,
   statementBytes,
+  statementText,
 } from '../../../src/proof/statement/statement.js';
 import { requestTimestamp } from '../../../src/server/witnessing/clients/rfc3161.js';
 import { restJson } from '../rest-json.js';
@@ -69,7 +70,8 @@ async function makeBatch(
   const lines = attested.map((one) => {
     const { statement, leaf, logIndex } = one;
     const bundle = assembleBundle(prepared, {
-      statement,
+      submission: statement,
+      statement: statementText(statement),
       signature: leaf.signature,
       dsseKey: service.dsse.publicKey,
       logIndex,

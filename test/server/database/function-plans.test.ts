@@ -50,6 +50,7 @@ function makeRows(count: number): NewSubmission[] {
     metadata: '{}',
     metadataErrors: null,
     build: null,
+    statement: null,
     salt: hex(32),
     commitment: hex(32),
     dsseKeyId: 1,

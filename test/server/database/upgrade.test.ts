@@ -26,11 +26,12 @@ async function openDatabase(
   return { url, pool };
 }
 
+const sqlOf = (name: string) => readFileSync(new URL(name, MIGRATIONS), 'utf8');
+
 /** A database as version 0.2.0 has it. */
 async function openFormer(t: Test): Promise<{ url: string; pool: Pool }> {
   const database = await openDatabase(t, { empty: true });
-  const first = new URL(FIRST, MIGRATIONS);
-  await database.pool.unsafe(`${readFileSync(first, 'utf8')};
+  await database.pool.unsafe(`${sqlOf(FIRST)};
     CREATE TABLE migration (name text PRIMARY KEY, ran_at timestamptz NOT NULL DEFAULT now());
     INSERT INTO migration (name) VALUES ('0001_initial.sql')`);
   return database;
@@ -79,8 +80,8 @@ t.test('a database with some migrations of 0.1.0 is rejected and not changed', a
   t.equal(await dumpSchema(pool), before);
 });
 
-/** How processes of version 0.2.0 store a submission: the statement stays prepared. */
-async function appendAsFormer(pool: Pool, id: string): Promise<void> {
+/** How processes of former versions store a submission: the statement stays prepared. `more`: parameters of a later one. */
+async function appendAsFormer(pool: Pool, id: string, more = ''): Promise<void> {
   const named = [
     "p_log_id => 1, p_is_retry => false, p_retention_ms => 1000, p_api_key_id => '{key}', p_project_id => '{prj}'",
     "p_limit_second => '{1000}', p_limit_hour => '{1000}', p_limit_day => '{1000}', p_key => '{1}', p_id => $1",
@@ -88,7 +89,7 @@ async function appendAsFormer(pool: Pool, id: string): Promise<void> {
     'p_metadata_errors => NULL, p_idempotency_key => NULL, p_request_hash => NULL',
   ];
   const bytes = `{"\\\\x${'ab'.repeat(140)}"}`;
-  await pool.unsafe(`SELECT * FROM append_submissions(${named.join(', ')})`, [`{${id}}`, bytes], {
+  await pool.unsafe(`SELECT * FROM append_submissions(${named.join(', ')}${more})`, [`{${id}}`, bytes], {
     prepare: true,
   });
 }
@@ -98,43 +99,51 @@ const listAsFormer = (pool: Pool) => pool`
     'prj', ${Buffer.alloc(32, 0xab)}, ${null}, ${null}::smallint, ${null}::timestamptz, ${null}::timestamptz,
     ${[1]}::integer[], ${[1000]}::bigint[], ${50}, ${1000})`;
 
-t.test('processes of the former version store and find submissions while builds are added', async (t) => {
-  const { url, pool } = await openFormer(t);
-  await pool`INSERT INTO log (environment, epoch, origin, public_key) VALUES (1, 1, 'log', '')`;
-  const former = connectPool({ url, name: 'test', max: 1, statementTimeoutMs: 10_000 });
-  t.teardown(() => former.end({ timeout: 1 }));
-  await appendAsFormer(former, 'sub_before');
-  t.equal((await listAsFormer(former)).length, 1);
-  // An index is not complete as long as an older snapshot is in use, such as that of a backup.
-  const backup = await pool.reserve();
-  await backup`BEGIN ISOLATION LEVEL REPEATABLE READ`;
-  await backup`SELECT FROM project`;
-  const migrator = connectPool({ url, name: 'test', max: 1, statementTimeoutMs: 10_000 });
-  t.teardown(() => migrator.end({ timeout: 1 }));
-  const migrated = migrate(migrator);
-  await until('the index is built', async () => {
-    const [row] = await pool`SELECT FROM pg_stat_progress_create_index WHERE datname = current_database()`;
-    return row !== undefined;
-  });
-  await appendAsFormer(former, 'sub_meanwhile');
-  t.equal((await listAsFormer(former)).length, 2);
-  await t.rejects(assertMigrated(pool), /lacks 0002_build\.sql/, 'processes of this version wait');
-  await backup`COMMIT`;
-  backup.release();
-  t.strictSame(await migrated, LATER);
-  await appendAsFormer(former, 'sub_after');
-  t.equal((await listAsFormer(former)).length, 3);
-  t.strictSame([...(await pool`SELECT id FROM submission WHERE build IS NOT NULL`)], []);
-  t.equal(await dumpSchema(pool), await dumpSchema((await openDatabase(t)).pool));
-});
+t.test(
+  'processes of the former version store and find submissions while the schema is upgraded',
+  async (t) => {
+    const { url, pool } = await openFormer(t);
+    await pool`INSERT INTO log (environment, epoch, origin, public_key) VALUES (1, 1, 'log', '')`;
+    const former = connectPool({ url, name: 'test', max: 1, statementTimeoutMs: 10_000 });
+    t.teardown(() => former.end({ timeout: 1 }));
+    await appendAsFormer(former, 'sub_before');
+    t.equal((await listAsFormer(former)).length, 1);
+    // An index is not complete as long as an older snapshot is in use, such as that of a backup.
+    const backup = await pool.reserve();
+    await backup`BEGIN ISOLATION LEVEL REPEATABLE READ`;
+    await backup`SELECT FROM project`;
+    const migrator = connectPool({ url, name: 'test', max: 1, statementTimeoutMs: 10_000 });
+    t.teardown(() => migrator.end({ timeout: 1 }));
+    const migrated = migrate(migrator);
+    await until('the index is built', async () => {
+      const [row] = await pool`SELECT FROM pg_stat_progress_create_index WHERE datname = current_database()`;
+      return row !== undefined;
+    });
+    await appendAsFormer(former, 'sub_meanwhile');
+    t.equal((await listAsFormer(former)).length, 2);
+    await t.rejects(assertMigrated(pool), /lacks 0002_build\.sql/, 'processes of this version wait');
+    await backup`COMMIT`;
+    backup.release();
+    t.strictSame(await migrated, LATER);
+    await appendAsFormer(former, 'sub_after');
+    await appendAsFormer(former, 'sub_build', ", p_build => '{ci-1}'");
+    t.equal((await listAsFormer(former)).length, 4);
+    t.strictSame([...(await pool`SELECT id FROM submission WHERE build IS NOT NULL`)], [{ id: 'sub_build' }]);
+    const [{ others } = { others: -1 }] = await pool<{ others: number }[]>`
+    SELECT (SELECT count(*) FROM submission WHERE statement_version <> 1 OR salt IS NULL)
+           + (SELECT count(*) FROM submission_statement) AS others`;
+    t.equal(others, 0, 'statements are made of the rows');
+
+    t.equal(await dumpSchema(pool), await dumpSchema((await openDatabase(t)).pool));
+  },
+);
 
 t.test('a migration that failed behind its transaction runs again', async (t) => {
-  const { pool } = await openDatabase(t);
-  const schema = await dumpSchema(pool);
-  await pool`DROP INDEX submission_by_build_and_schema`;
-  await pool`DELETE FROM migration WHERE name = '0002_build.sql'`;
-  t.strictSame(await migrate(pool), ['0002_build.sql']);
-  t.equal(await dumpSchema(pool), schema);
+  const { pool } = await openFormer(t);
+  const [transaction = ''] = sqlOf('0002_build.sql').split('-- Outside the transaction:');
+  await pool.begin((tx) => tx.unsafe(transaction));
+  t.strictSame(await migrate(pool), LATER);
+  t.equal(await dumpSchema(pool), await dumpSchema((await openDatabase(t)).pool));
 });
 
 t.test('a database of a newer version is rejected and not changed', async (t) => {

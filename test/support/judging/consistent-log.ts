@@ -1,12 +1,15 @@
 /** What must hold of one log's tables: leaves, batches, transitions, tiles. Recomputed from the leaves. */
 import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
-import { toHex } from '../../../src/proof/bytes/encoding.js';
+import { toHex, utf8 } from '../../../src/proof/bytes/encoding.js';
 import { openCheckpoint } from '../../../src/proof/log/checkpoint.js';
-import { rootOfLeafHashes } from '../../../src/proof/log/merkle.js';
+import { leafHash, rootOfLeafHashes } from '../../../src/proof/log/merkle.js';
 import { noteKey } from '../../../src/proof/log/note.js';
-import { rebuildLeaf } from '../../../src/proof/statement/leaf.js';
-import { statementBytes } from '../../../src/proof/statement/statement.js';
-import { statementOf } from '../../../src/server/attestations/bundles/bundles.js';
+import { leafRecord, rebuildLeaf } from '../../../src/proof/statement/leaf.js';
+import { readSigned } from '../../../src/server/attestations/bundles/bundles.js';
+import {
+  createStatementReader,
+  type ReadStatement,
+} from '../../../src/server/attestations/statements/statement-store.js';
 import {
   findSubmissions,
   type SubmissionRow,
@@ -44,7 +47,7 @@ export async function inspectLog(check: LogCheck, log: Log): Promise<LogFindings
   const leaves = await readLeaves(pool, log);
   const batches = await readBatches(pool, log);
   const problems = [
-    await findLeafProblems(check.logCache, log, leaves),
+    await findLeafProblems(check, log, leaves),
     await findBatchProblems(check, log, leaves, batches),
     findRegisterProblems(check, log, batches),
     await findContentProblems(pool, log, batches),
@@ -54,21 +57,35 @@ export async function inspectLog(check: LogCheck, log: Log): Promise<LogFindings
   return { leaves, batches, problems: problems.flat() };
 }
 
-/** Indexes without gap or duplicate; each leaf is the hash of the statement rebuilt from its row. */
+/** Indexes without gap or duplicate; each leaf is the hash of the statement, rebuilt from its row or stored. */
 async function findLeafProblems(
-  logCache: LogCache,
+  { pool, logCache }: LogCheck,
   log: Log,
   leaves: readonly SubmissionRow[],
 ): Promise<string[]> {
   const problems: string[] = [];
+  const readStatement = createStatementReader(pool);
   for (const [i, leaf] of leaves.entries()) {
     if (leaf.logIndex !== i) problems.push(`${log.origin} has index ${leaf.logIndex} at place ${i}`);
     const { spki } = await logCache.getDsseKey(leaf.dsseKeyId);
-    const { hash } = rebuildLeaf(statementBytes(statementOf(leaf, log.environment)), leaf.signature, spki);
+    const hash = await leafHashOf(readStatement, leaf, log.environment, spki);
     if (Buffer.compare(hash, leaf.leafHash) !== 0)
       problems.push(`${leaf.id} has another leaf than its row makes`);
   }
   return problems;
+}
+
+async function leafHashOf(
+  readStatement: ReadStatement,
+  leaf: SubmissionRow,
+  environment: number,
+  publicKey: Uint8Array,
+): Promise<Uint8Array> {
+  const { signature } = leaf;
+  const statement = await readSigned(readStatement, leaf, environment);
+  if (typeof statement !== 'string')
+    return leafHash(leafRecord({ digest: statement.digest, signature, publicKey }));
+  return rebuildLeaf(utf8(statement), signature, publicKey).hash;
 }
 
 /** Batches partition the log, each with the root of all leaves up to its end, signed. */

@@ -133,7 +133,9 @@ async function verifyBundles(
     verifiers.set(key, verify);
     const bundle = readBundle((await bundles.read(row)).message());
     const { verdict, summary } = await verify(bundle, { artifactSha256: toHex(row.artifactSha256) });
-    if (verdict !== 'verified') problems.push(`${row.id}: ${summary}`);
+    // Without the statement nothing says what the leaf is of.
+    const wanted = row.statementErasedAt === null ? 'verified' : 'could_not_check';
+    if (verdict !== wanted) problems.push(`${row.id}: ${summary}`);
   }
   return problems;
 }

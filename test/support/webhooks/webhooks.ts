@@ -40,9 +40,14 @@ export async function subscribe(
   return { id, secret, projectId, environment };
 }
 
-/** Stores submissions of a project. @returns their ids */
-export async function submitFor(test: TestPipeline, projectId: string, count: number): Promise<string[]> {
-  const rows = test.makeRows(count, { projectId });
+/** Stores submissions of a project, with public statements if `isPublic`. @returns their ids */
+export async function submitFor(
+  test: TestPipeline,
+  projectId: string,
+  count: number,
+  isPublic = false,
+): Promise<string[]> {
+  const rows = test.makeRows(count, { projectId, isPublic });
   await sequenceSubmissions(test.pool, test.logId, rows, false, 86_400_000);
   return rows.map(({ id }) => id);
 }

@@ -62,12 +62,23 @@ async function insertRun(tx: Sql, run: Run): Promise<number> {
   return row.id;
 }
 
-/** Throws if any leaf is missing: a log has no gaps. */
+/**
+ * Writes the entries of the leaves, and of the subjects of their public statements, each entry once. Throws if any leaf is
+ * missing: a log has no gaps.
+ */
 async function indexLeaves(tx: Sql, runId: number, { logId, firstIndex, endIndex }: Run): Promise<void> {
-  const [stored] = await tx<{ bytes: number }[]>`
-    WITH entry AS MATERIALIZED (
-      SELECT artifact_entry(artifact_sha256, project_id, log_index) AS entry FROM submission
-      WHERE log_id = ${logId} AND log_index >= ${firstIndex} AND log_index < ${endIndex} ORDER BY 1
+  const [stored] = await tx<{ leaves: number; bytes: number; entries: number }[]>`
+    WITH leaf AS MATERIALIZED (
+      SELECT project_id, log_index, artifact_sha256 FROM submission
+      WHERE log_id = ${logId} AND log_index >= ${firstIndex} AND log_index < ${endIndex}
+    ), entry AS MATERIALIZED (
+      SELECT artifact_entry(artifact_sha256, project_id, log_index) AS entry FROM leaf
+      UNION
+      SELECT artifact_entry(subject, l.project_id, l.log_index) FROM leaf l
+      JOIN submission_statement t ON t.log_index = l.log_index
+      CROSS JOIN unnest(t.subjects) subject
+      WHERE t.log_id = ${logId} AND t.log_index >= ${firstIndex} AND t.log_index < ${endIndex}
+      ORDER BY 1
     ), chunk AS (
       INSERT INTO artifact_chunk (run_id, first_entry, entries)
       SELECT ${runId}, substr(entries, 1, ${ENTRY_BYTES}::integer), entries FROM (
@@ -76,10 +87,10 @@ async function indexLeaves(tx: Sql, runId: number, { logId, firstIndex, endIndex
         GROUP BY chunk) gathered
       RETURNING octet_length(entries) AS bytes
     )
-    SELECT sum(bytes)::bigint AS bytes FROM chunk`;
-  if (stored?.bytes !== (endIndex - firstIndex) * ENTRY_BYTES) {
-    throw new Error(`log ${logId} lacks leaves in [${firstIndex}, ${endIndex})`);
-  }
+    SELECT (SELECT count(*) FROM leaf) AS leaves, (SELECT count(*) FROM entry) AS entries,
+           (SELECT sum(bytes)::bigint FROM chunk) AS bytes`;
+  const isWhole = stored?.leaves === endIndex - firstIndex && stored.bytes === stored.entries * ENTRY_BYTES;
+  if (!isWhole) throw new Error(`log ${logId} lacks leaves in [${firstIndex}, ${endIndex})`);
 }
 
 /**

@@ -1,16 +1,19 @@
 /** Proof bundles as JSON: of each kind one template, made by the renderer of their messages, and the inclusion proofs in it. */
 import { create } from '@bufbuild/protobuf';
 import { BundleBatchSchema, ProofBundleSchema } from '../../../../gen/attestation/v1/bundle_pb.js';
-import { assembleBundle, type LeafParts, type PreparedBatch } from '../../../proof/bundle/bundle.js';
+import {
+  assembleBundle,
+  type BundledSubmission,
+  type LeafParts,
+  type PreparedBatch,
+} from '../../../proof/bundle/bundle.js';
 import { toBase64 } from '../../../proof/bytes/encoding.js';
 import { createInclusionFold } from '../../../proof/log/inclusion-fold.js';
 import { HASH_BYTES } from '../../../proof/log/merkle.js';
 import type { ReadTile } from '../../../proof/log/tile.js';
-import { type StatementFields, statementText } from '../../../proof/statement/statement.js';
 import { compileSplicingWriter } from '../../json/codec.js';
 import { fillTemplate, makeTemplate, type TemplateValue, type TextTemplate } from '../../json/template.js';
-
-import { leafSha256, recordText, signedText, textToBase64 } from '../leaf-text.js';
+import { leafSha256, recordText, recordTextOf, signedText, textToBase64 } from '../leaf-text.js';
 
 /** The JSON of the fields that all of a batch's bundles have in common. */
 export type BatchTexts = { readonly batch: string; readonly witnesses: string };
@@ -63,11 +66,14 @@ type SpelledLeaf = Omit<LeafParts, 'inclusionProofs'> & { readonly proofs: reado
 /** Writes a bundle as {@link bundleJson} does. `of` names its log and DSSE key. */
 type WriteBundle = (of: string, batch: BatchValues, leaf: SpelledLeaf) => Buffer;
 
-/** Creates a writer. Bundles of a log with the same DSSE key and numbers of checkpoints and stamps are of one kind: there are few. */
+/**
+ * Creates a writer. Bundles of a log with the same DSSE key and numbers of checkpoints and stamps, and with or without a
+ * statement, are of one kind: there are few.
+ */
 export function createBundleWriter(): WriteBundle {
   const templates = new Map<string, TextTemplate>();
   return (of, batch, leaf) => {
-    const kind = `${of} ${batch.sizes.length} ${leaf.stamps?.length ?? 0} ${leaf.isStampPending ?? false}`;
+    const kind = `${of} ${batch.sizes.length} ${typeof leaf.statement} ${leaf.stamps?.length ?? 0} ${leaf.isStampPending ?? false}`;
     const template = templates.get(kind) ?? makeBundleTemplate(batch, leaf);
     templates.set(kind, template);
     return fillTemplate(template, valuesOf(batch.values, leaf));
@@ -77,35 +83,44 @@ export function createBundleWriter(): WriteBundle {
 /** The values of a bundle as they are spelled in it. */
 function valuesOf(
   batch: readonly TemplateValue[],
-  { statement, signature, dsseKey, logIndex, proofs, stamps = [] }: SpelledLeaf,
+  { submission, statement, signature, dsseKey, logIndex, proofs, stamps = [] }: SpelledLeaf,
 ): TemplateValue[] {
-  const payload = statementText(statement);
-  const record = recordText(signedText(payload), toBase64(signature), toBase64(dsseKey));
+  const record = recordOf(statement, toBase64(signature), toBase64(dsseKey));
+  const [payload, erasedAt] =
+    typeof statement === 'string' ? [textToBase64(statement), ''] : ['', statement.erasedAt];
   return [
-    statement.submissionId,
-    statement.submittedAt,
-    statement.artifactSha256,
+    submission.submissionId,
+    submission.submittedAt,
+    submission.artifactSha256,
     leafSha256(record),
     String(logIndex),
-    textToBase64(payload),
+    payload,
     toBase64(signature),
     textToBase64(record),
+    erasedAt,
     ...batch,
     ...proofs,
     ...stamps,
   ];
 }
 
+/** The leaf record of a statement; signature (DER) and public key (SPKI in DER) are in base64. */
+export function recordOf(statement: LeafParts['statement'], signature: string, publicKey: string): string {
+  if (typeof statement === 'string') return recordText(signedText(statement), signature, publicKey);
+  return recordTextOf(statement.digest, signature, publicKey);
+}
+
 type Sample = { prepared: PreparedBatch; texts: BatchTexts; leaf: LeafParts };
 
 function makeBundleTemplate(
   { logId, sizes }: BatchValues,
-  { dsseKey, statement, stamps, isStampPending = false }: SpelledLeaf,
+  { dsseKey, submission, statement, stamps, isStampPending = false }: SpelledLeaf,
 ): TextTemplate {
   const sample = (n: 1 | 2): Sample => ({
     prepared: sampleBatch(logId, sizes.length, n),
     texts: { batch: `{"sample batch":${n}}`, witnesses: `["sample witnesses ${n}"]` },
     leaf: {
+      submission: sampleSubmission(submission, n),
       statement: sampleStatement(statement, n),
       signature: sampleBytes('signature', n),
       dsseKey,
@@ -140,9 +155,9 @@ function sampleBatch(logId: Uint8Array, checkpoints: number, n: 1 | 2): Prepared
   };
 }
 
-function sampleStatement(statement: StatementFields, n: number): StatementFields {
+function sampleSubmission({ environment }: BundledSubmission, n: number): BundledSubmission {
   return {
-    ...statement,
+    environment,
     submissionId: `sample id ${n}`,
     submittedAt: new Date(Date.UTC(9000, 0, n)).toISOString(),
     artifactSha256: Buffer.from(sampleBytes('artifact', n)).toString('hex'),
@@ -152,6 +167,12 @@ function sampleStatement(statement: StatementFields, n: number): StatementFields
 /** As many sample stamps as there are stamps. */
 export function sampleStamps(stamps: readonly string[] = [], n: number): string[] {
   return stamps.map((_, i) => toBase64(sampleBytes(`stamp ${i}`, n)));
+}
+
+/** A statement of the same kind. */
+export function sampleStatement(statement: LeafParts['statement'], n: number): LeafParts['statement'] {
+  if (typeof statement === 'string') return `sample statement ${n}`;
+  return { digest: sampleBytes('digest', n), erasedAt: new Date(Date.UTC(9001, 0, n)).toISOString() };
 }
 
 function sampleBytes(of: string, n: number): Uint8Array {

@@ -1,9 +1,9 @@
 import type { JsonValue } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';
 import { type ProofBundle, ProofBundleSchema } from '../../../../gen/attestation/v1/bundle_pb.js';
-import type { SignatureStamps } from '../../../proof/bundle/bundle.js';
+import type { LeafParts, SignatureStamps } from '../../../proof/bundle/bundle.js';
 import { toHex } from '../../../proof/bytes/encoding.js';
-import type { StatementFields } from '../../../proof/statement/statement.js';
+import { type StatementFields, statementText } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
 import type { SerializedResponse } from '../../core/call.js';
 import { etagOf } from '../../core/http/etag.js';
@@ -13,6 +13,8 @@ import { compileReader } from '../../json/codec.js';
 import type { LogCache } from '../../log/log-cache.js';
 import type { FoundStamps, SignatureStamper } from '../stamps/signature-stamper.js';
 import { parseStamps } from '../stamps/stored-stamps.js';
+import { createStatementReader, type ReadStatement } from '../statements/statement-store.js';
+import { StatementVersion, signedOf } from '../statements/stored-statement.js';
 import type { SubmissionRow } from '../submissions/submissions.js';
 import { type BatchProof, createBatchProofs } from './batch-proofs.js';
 import { createBundleWriter } from './bundle-template.js';
@@ -74,7 +76,8 @@ type BundleReaderDeps = {
 /**
  * A reader whose caches are correct with any number of processes: tiles, which only grow; what the bundles of a batch
  * share, revalidated after seconds; and bundles, current while that is unchanged. Redaction and correction do not change
- * bundles. A bundle that lacks a time stamp is not cached; one that has all does not change.
+ * bundles; erasing a stored statement does, so bundles with one are not cached. Neither is a bundle that lacks a time stamp;
+ * one that has all does not change.
  */
 export function createBundleReader({
   pool,
@@ -82,7 +85,8 @@ export function createBundleReader({
   stamper,
   clock = () => performance.now(),
 }: BundleReaderDeps): BundleReader {
-  const render = createBundleRenderer({ logCache, tiles: createProofTiles(pool) });
+  const tiles = createProofTiles(pool);
+  const render = createBundleRenderer({ logCache, tiles, readStatement: createStatementReader(pool) });
   const proofs = createBatchProofs(pool, clock);
   const cache = new LRUCache<string, CachedBundle>({ maxSize: CACHE_BYTES });
   const readOnce = new LRUCache<string, true>({ max: READ_ONCE });
@@ -98,7 +102,8 @@ export function createBundleReader({
       const cached = cache.get(row.id);
       if (cached !== undefined && isCurrent(cached, proof)) return cached.bundle;
       const stamps = await (stamper?.complete(row, log.environment, stampWaitMs) ?? storedStamps(row));
-      const isCached = !stamps.isStampPending && (cached !== undefined || readOnce.has(row.id));
+      const mayCache = row.statementVersion === StatementVersion.OF_ROW && !stamps.isStampPending;
+      const isCached = mayCache && (cached !== undefined || readOnce.has(row.id));
       readOnce.set(row.id, true);
       const bytes = await render(row, proof, stamps);
       const bundle = serializedBundle(bytes, row.logIndex, {
@@ -157,15 +162,18 @@ function validityOf({ log, treeSize, evidence, freshUntilMs }: BatchProof): Cach
   return { log, treeSize, evidence, freshUntilMs };
 }
 
+type RenderDeps = { logCache: LogCache; tiles: ProofTiles; readStatement: ReadStatement };
+
 /** Creates a function that renders the bundle of a submission as JSON. */
-export function createBundleRenderer({ logCache, tiles }: { logCache: LogCache; tiles: ProofTiles }) {
+export function createBundleRenderer({ logCache, tiles, readStatement }: RenderDeps) {
   const write = createBundleWriter();
   return async (row: SubmissionRow, proof: BatchProof, stamps: SignatureStamps): Promise<Buffer> => {
     const { logIndex, signature, dsseKeyId, ownTiles } = row;
     const { log, sizes } = proof;
     const { spki } = await logCache.getDsseKey(dsseKeyId);
     return write(`${log.id} ${dsseKeyId}`, proof, {
-      statement: statementOf(row, log.environment),
+      submission: bundledOf(row, log.environment),
+      statement: await readSigned(readStatement, row, log.environment),
       signature,
       dsseKey: spki,
       logIndex,
@@ -175,15 +183,31 @@ export function createBundleRenderer({ logCache, tiles }: { logCache: LogCache; 
   };
 }
 
-/** The statement that attests a submission. */
+/** The signed statement of a submission, or what is left of an erased one. */
+export async function readSigned(
+  readStatement: ReadStatement,
+  row: SubmissionRow,
+  environment: number,
+): Promise<LeafParts['statement']> {
+  if (row.statementVersion === StatementVersion.OF_ROW) return statementText(statementOf(row, environment));
+  return signedOf(await readStatement(row));
+}
+
+/** The statement of a submission that is made of its row. */
 export function statementOf(row: SubmissionRow, environment: number): StatementFields {
+  return {
+    ...bundledOf(row, environment),
+    project: row.projectId,
+    schema: row.attestedSchema ?? row.schema,
+    commitment: toHex(row.commitment),
+  };
+}
+
+function bundledOf(row: SubmissionRow, environment: number): LeafParts['submission'] {
   return {
     artifactSha256: toHex(row.artifactSha256),
     submissionId: row.id,
-    project: row.projectId,
     submittedAt: row.submittedAt.toISOString(),
     environment: environmentName(environment),
-    schema: row.attestedSchema ?? row.schema,
-    commitment: toHex(row.commitment),
   };
 }

@@ -1,10 +1,11 @@
 import { AttestationService, type BatchItem } from '../../../../gen/attestation/v1/attestations_pb.js';
-import type { Call } from '../../core/call.js';
+import { type Call, getPrincipal } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import { type KeyedRequest, requestHashes } from '../../idempotency/idempotency.js';
 import { readMetadata } from '../metadata.js';
 import { type CreateDeps, LARGE_METADATA } from './create-attestation.js';
-import { type CheckedSubmission, checkSubmission, creationTexts } from './new-submission.js';
+import { creationTexts } from './creation-text.js';
+import { type CheckedSubmission, checkSubmission, type Submitter, submitterOf } from './new-submission.js';
 
 type CheckDeps = Pick<CreateDeps, 'schemas' | 'idempotency' | 'ownTurn'>;
 
@@ -25,7 +26,9 @@ const STRETCH_MS = 2;
  * Reads and checks all items of a batch, with pauses. Of an item that passes only what is stored is kept, its metadata as
  * canonical text. Throws the error of the whole request if it is no list of items.
  */
-export async function checkItems(deps: CheckDeps, { nextItem }: Call): Promise<CheckedItems> {
+export async function checkItems(deps: CheckDeps, call: Call): Promise<CheckedItems> {
+  const { nextItem } = call;
+  const submitter = submitterOf(getPrincipal(call));
   if (nextItem === undefined) throw new Error('a batch has no items to read');
   const items: CheckedItems = { passed: [], errors: new Map(), bytes: [] };
   let startedMs = performance.now();
@@ -37,16 +40,21 @@ export async function checkItems(deps: CheckDeps, { nextItem }: Call): Promise<C
       await deps.ownTurn();
       startedMs = performance.now();
     }
-    const found = item.error ?? checkItem(deps, item.message as BatchItem, index);
+    const found = item.error ?? checkItem(deps, submitter, item.message as BatchItem, index);
     if (found instanceof ApiError) items.errors.set(index, found);
     else items.passed.push(found);
   }
 }
 
 /** Checks an item as the creation that it is. Returns the error that it would have got alone. */
-function checkItem(deps: CheckDeps, item: BatchItem, index: number): CheckedItem | ApiError {
+function checkItem(
+  deps: CheckDeps,
+  submitter: Submitter,
+  item: BatchItem,
+  index: number,
+): CheckedItem | ApiError {
   try {
-    const submission = checkSubmission(deps, item, readMetadata(item.metadata ?? {}));
+    const submission = checkSubmission(deps, item, readMetadata(item.metadata ?? {}), submitter);
     return { index, submission, keyed: keyOf(deps, item, submission) };
   } catch (error) {
     if (error instanceof ApiError) return error;

@@ -162,7 +162,7 @@ async function signItems({ deps, call }: Batch, items: readonly CheckedItem[]): 
   const signer = await deps.signers.get(principal.environment);
   const submitter = submitterOf(principal);
   const stated = items.map(({ submission }) => stateSubmission(deps, submission, submitter));
-  const signed = await signer.signMany(stated.map(({ statement }) => statement));
+  const signed = await signer.signMany(stated.map(({ statement }) => statement.text));
   return stated.map((one, i) => {
     const { keyed } = items[i] as CheckedItem;
     const [requestHash] = keyed?.requestHashes ?? [];

@@ -68,7 +68,7 @@ function resultText(result: ItemResult, environment: Environment, requestId: str
   const message = withoutSubmission(result, requestId);
   if (shown === undefined) return writeResult(message, {});
   const warnings = metadataWarnings(shown.schema, visibleErrors(shown), departures);
-  return writeResult(message, { submission: submissionJson(shown, environment, { warnings }) });
+  return writeResult(message, { submission: submissionJson(inBatch(shown), environment, { warnings }) });
 }
 
 function resultMessage(result: ItemResult, environment: Environment, requestId: string): ItemResultMessage {
@@ -76,8 +76,14 @@ function resultMessage(result: ItemResult, environment: Environment, requestId: 
   const { shown, departures } = result;
   if (shown === undefined) return message;
   const warnings = metadataWarnings(shown.schema, visibleErrors(shown), departures);
-  message.submission = submissionMessage(shown, environment, { warnings });
+  message.submission = submissionMessage(inBatch(shown), environment, { warnings });
   return message;
+}
+
+/** Without the identity, which all submissions of a call have: a thousand would not fit the response. */
+function inBatch(shown: SubmissionView): SubmissionView {
+  if (shown.statement === null) return shown;
+  return { ...shown, statement: { ...shown.statement, identity: undefined } };
 }
 
 function withoutSubmission({ outcome, error }: ItemResult, requestId: string): ItemResultMessage {

@@ -33,10 +33,10 @@ import {
   visibleErrors,
 } from '../submissions/submission-message.js';
 import type { SubmissionRow } from '../submissions/submissions.js';
+import { creationText } from './creation-text.js';
 import {
   type CheckedSubmission,
   checkSubmission,
-  creationText,
   type DsseSigner,
   departuresOf,
   newSubmission,
@@ -87,21 +87,22 @@ export function createAttestation(
   const { signers, sequencers } = deps;
   return async (request, call) => {
     const principal = getPrincipal(call);
-    // The digest in upper case is the same request.
-    if (request.artifact !== undefined) request.artifact.sha256 = request.artifact.sha256.toLowerCase();
+    // A digest in upper case is the same request.
+    for (const one of [request.artifact, ...request.subjects])
+      if (one !== undefined) one.sha256 = one.sha256.toLowerCase();
     if (call.tally.room === 'replays') return replayOnly(deps, request, call);
     const metadata = readMetadata(request.metadata ?? {});
     if (metadata.canonical.length > LARGE_METADATA) await deps.ownTurn();
-    const checked = checkSubmission(deps, request, metadata);
+    const submitter = submitterOf(principal);
+    const checked = checkSubmission(deps, request, metadata, submitter);
     const { environment } = principal;
     const signer = signers.peek(environment) ?? (await signers.get(environment));
-    const submitter = submitterOf(principal);
     const stated = stateSubmission(deps, checked, submitter);
     const sequencer = sequencers.peek(environment) ?? (await sequencers.get(environment));
     let signed: SignedStatement;
     const signingEnded = sequencer.announce();
     try {
-      signed = await signer.sign(stated.statement);
+      signed = await signer.sign(stated.statement.text);
     } finally {
       signingEnded();
     }
@@ -112,16 +113,16 @@ export function createAttestation(
     switch (result.outcome) {
       case SubmissionOutcome.STORED:
         call.tally.due = 0;
-        return withWarnings(storedView(row, result), principal, checked);
+        return withWarnings(storedView(row, result), principal, checked, request);
       case SubmissionOutcome.REPLAYED:
-        return replay(deps, result.resourceId, call, checked);
+        return replay(deps, result.resourceId, call, checked, request);
       case SubmissionOutcome.LIMITED:
         throw windowSpent(deps, call, result.projectUse);
       default: {
         // The write compares only the hash under the newest secret key.
         const earlier = await findEarlierRequest(deps.idempotency, call, request);
         if (earlier?.outcome !== 'replayed') throw keyReused();
-        return replay(deps, earlier.resourceId, call, checked);
+        return replay(deps, earlier.resourceId, call, checked, request);
       }
     }
   };
@@ -138,7 +139,7 @@ async function replayOnly(
   if (earlier.outcome === 'reused') throw keyReused();
   const { canonical, value } = readMetadata(request.metadata ?? {});
   const departures = findDepartures(deps.schemas, value);
-  return replay(deps, earlier.resourceId, call, { metadata: canonical, departures });
+  return replay(deps, earlier.resourceId, call, { metadata: canonical, departures }, request);
 }
 
 /** The error of a submission beyond a window of the call, or of the project, by what the write has counted of it. */
@@ -172,18 +173,24 @@ async function replay(
   deps: CreateDeps,
   id: string | null,
   call: Call,
-  request: SentMetadata,
+  sent: SentMetadata,
+  request: CreateAttestationRequest,
 ): Promise<Response> {
   const row = id === null ? undefined : await deps.findSubmission(id);
   if (row === undefined) throw new Error(`the idempotency key's submission ${id} is missing`);
   markReplayed(call);
-  return withWarnings(submissionView(row), getPrincipal(call), request);
+  return withWarnings(submissionView(row), getPrincipal(call), sent, request);
 }
 
-function withWarnings(shown: SubmissionView, { environment }: Principal, request: SentMetadata): Response {
-  const departures = departuresOf(shown, request);
-  const warnings = metadataWarnings(shown.schema, visibleErrors(shown), departures);
-  return submissionResponse(shown, environment, { warnings });
+/** The answer; its subjects are those of the request, which the submission is of. */
+function withWarnings(
+  shown: SubmissionView,
+  { environment }: Principal,
+  sent: SentMetadata,
+  { subjects }: CreateAttestationRequest,
+): Response {
+  const warnings = metadataWarnings(shown.schema, visibleErrors(shown), departuresOf(shown, sent));
+  return submissionResponse(shown, environment, { warnings, subjects });
 }
 
 function idempotencyOf(

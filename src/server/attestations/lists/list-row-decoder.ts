@@ -1,6 +1,7 @@
 import { MetadataState } from '../../../../gen/attestation/v1/attestations_pb.js';
 import type { Sql } from '../../database/connect.js';
 import { unixMsOf } from '../../database/times.js';
+import { type ShownStatement, StatementVersion, shownStatement } from '../statements/stored-statement.js';
 import type { SubmissionRow } from '../submissions/submissions.js';
 import {
   BATCH_TEXT,
@@ -27,6 +28,8 @@ export type ListedSubmission = Pick<
   submittedAtMs: number;
   artifactSha256: string;
   metadataErrors: { path: string; message: string }[] | null;
+  /** Null if it is made of the row. */
+  statement: ShownStatement | null;
   salt: string | null;
   leafSha256: string;
   redactedAtMs: number | null;
@@ -36,7 +39,13 @@ export type ListedSubmission = Pick<
 /** The submissions `s` of which more is shown than of most: `s.salt` is null as soon as metadata is erased. */
 const HAS_DETAILS = `
   metadata_state <> ${MetadataState.VALID} OR salt IS NULL OR attested_metadata IS NOT NULL
-  OR metadata_errors IS NOT NULL OR redacted_at IS NOT NULL OR build IS NOT NULL`;
+  OR metadata_errors IS NOT NULL OR redacted_at IS NOT NULL OR build IS NOT NULL
+  OR statement_version <> ${StatementVersion.OF_ROW}`;
+
+/** What is shown of the stored statement of a submission `s`, and when it was erased. */
+const STATEMENT_OF = `
+  SELECT concat_ws(E'\\t', coalesce(t.shown, ''), coalesce(encode(timestamptz_send(t.erased_at), 'hex'), ''))
+  FROM find_statement(s.log_id, s.log_index) t WHERE s.statement_version <> ${StatementVersion.OF_ROW}`;
 
 /** The published batch of a submission `s`: the first that ends behind its index. */
 const BATCH_OF = `
@@ -61,7 +70,8 @@ export const listedColumns = (knownEnd: string, hasLogs: boolean): string => `
   string_agg(concat_ws(E'\\t', id, metadata_state, (salt IS NOT NULL)::integer,
                        coalesce(encode(timestamptz_send(redacted_at), 'hex'), ''),
                        coalesce(CASE WHEN fits THEN attested_metadata END, ''),
-                       coalesce(CASE WHEN fits THEN metadata_errors END, ''), coalesce(build, '')),
+                       coalesce(CASE WHEN fits THEN metadata_errors END, ''), coalesce(build, ''),
+                       statement_version, (${STATEMENT_OF})),
              E'\\n') FILTER (WHERE ${HAS_DETAILS}) AS details,
   string_agg(concat_ws(' ', log_id, log_index, (${BATCH_OF})), E'\\n') FILTER (WHERE log_index >= ${knownEnd}) AS batches,
   count(*) FILTER (WHERE fits) AS fitting`;
@@ -141,6 +151,7 @@ function readRows(
       leafSha256: take(32),
       salt: more.hasSalt ? take(32) : null,
       build: more.build,
+      statement: more.statement,
       redactedAtMs: more.redactedAtMs,
       batchId: batch?.id ?? null,
       batchStatus: batch?.status ?? null,
@@ -155,7 +166,7 @@ function split(text: string | null, separator: string): string[] {
 
 type Details = Pick<
   ListedSubmission,
-  'metadataState' | 'metadataErrors' | 'attestedMetadata' | 'redactedAtMs' | 'build'
+  'metadataState' | 'metadataErrors' | 'attestedMetadata' | 'redactedAtMs' | 'build' | 'statement'
 > & { hasSalt: boolean };
 
 const NO_DETAILS: Details = {
@@ -164,28 +175,31 @@ const NO_DETAILS: Details = {
   attestedMetadata: null,
   redactedAtMs: null,
   build: null,
+  statement: null,
   hasSalt: true,
 };
 
 /** By the ids of those that have any. */
 function readDetails(text: string): Map<string, Details> {
-  return new Map(
-    text.split('\n').map((line) => {
-      const [id = '', state, hasSalt, redactedAt = '', attested = '', errors = '', build = ''] =
-        line.split('\t');
-      return [
-        id,
-        {
-          metadataState: Number(state),
-          metadataErrors: errors === '' ? null : (JSON.parse(errors) as ListedSubmission['metadataErrors']),
-          attestedMetadata: attested || null,
-          redactedAtMs: redactedAt === '' ? null : unixMsOf(redactedAt),
-          build: build || null,
-          hasSalt: hasSalt === '1',
-        },
-      ];
-    }),
-  );
+  return new Map(text.split('\n').map((line) => readDetailsLine(line.split('\t'))));
+}
+
+function readDetailsLine([id = '', state, hasSalt, ...texts]: string[]): [string, Details] {
+  const [redactedAt = '', attested = '', errors = '', build = '', version, shown = '', erasedAt = ''] = texts;
+  const details = {
+    metadataState: Number(state),
+    metadataErrors: errors === '' ? null : (JSON.parse(errors) as ListedSubmission['metadataErrors']),
+    attestedMetadata: attested || null,
+    redactedAtMs: timeOf(redactedAt),
+    build: build || null,
+    statement: shownStatement(Number(version), shown || null, timeOf(erasedAt)),
+    hasSalt: hasSalt === '1',
+  };
+  return [id, details];
+}
+
+function timeOf(hex: string): number | null {
+  return hex === '' ? null : unixMsOf(hex);
 }
 
 /**

@@ -109,7 +109,7 @@ function summed(rows: string): string {
 
 const CHOSEN_COLUMNS = `
   s.project_id, s.log_id, s.log_index, s.id, s.submitted_at, s.artifact_sha256, s.schema, s.metadata, s.metadata_state,
-  s.metadata_errors, s.attested_metadata, s.salt, s.leaf_hash, s.redacted_at, s.build,
+  s.metadata_errors, s.attested_metadata, s.salt, s.leaf_hash, s.redacted_at, s.build, s.statement_version,
   coalesce(octet_length(s.metadata), 0) + coalesce(octet_length(s.attested_metadata), 0)
     + coalesce(octet_length(s.metadata_errors), 0) AS bytes`;
 

@@ -15,20 +15,22 @@ import {
 export type RenderList = (rows: readonly SubmissionView[], environment: Environment) => string;
 
 /**
- * Creates the renderer, which keeps its templates: 50 submissions take 24 µs, by their messages 250. Concatenates with `+`:
+ * Creates the renderer, which keeps templates for submissions whose statement is made of the row: 50 submissions take 24 µs, by their messages 250. Concatenates with `+`:
  * for 200 submissions of 60 KiB, Array.join takes 16 ms longer, since it copies once more.
  */
 export function createListRenderer(): RenderList {
   /** By kind: there are a few hundred, of which most services have ten. */
   const templates = new Map<number, TextTemplate>();
+  const render = (shown: SubmissionView, environment: Environment) => {
+    if (shown.statement !== null) return submissionJson(shown, environment);
+    const kind = kindOf(shown, environment);
+    const template = templates.get(kind) ?? makeSubmissionTemplate(shown, environment);
+    templates.set(kind, template);
+    return joinTemplate(template, valuesOf(shown));
+  };
   return (rows, environment) => {
     let items = '';
-    for (const shown of rows) {
-      const kind = kindOf(shown, environment);
-      const template = templates.get(kind) ?? makeSubmissionTemplate(shown, environment);
-      templates.set(kind, template);
-      items += `${items === '' ? '' : ','}${joinTemplate(template, valuesOf(shown))}`;
-    }
+    for (const shown of rows) items += `${items === '' ? '' : ','}${render(shown, environment)}`;
     return `[${items}]`;
   };
 }

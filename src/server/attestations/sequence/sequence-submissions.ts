@@ -1,5 +1,6 @@
 import type { WindowUse } from '../../core/rate-window.js';
 import type { Pool } from '../../database/connect.js';
+import type { NewStatement } from '../statements/stored-statement.js';
 
 /** A submission to append. Times are in Unix milliseconds, binary values in lower-case hex, which SQL takes as it is. */
 export type NewSubmission = {
@@ -15,8 +16,11 @@ export type NewSubmission = {
   metadataErrors: string | null;
   /** The label of its build; null if it has none. */
   build: string | null;
-  salt: string;
-  commitment: string;
+  /** The signed statement, if it is more than the row. */
+  statement: NewStatement | null;
+  /** Null as the commitment if the statement is public. */
+  salt: string | null;
+  commitment: string | null;
   dsseKeyId: number;
   signature: string;
   leafHash: string;
@@ -68,6 +72,7 @@ const PARAMETERS = [
   ...['p_api_key_id', 'p_project_id', 'p_limit_second', 'p_limit_hour', 'p_limit_day'],
   ...['p_key', 'p_id', 'p_submitted_ms', 'p_schema', 'p_dsse_key_id', 'p_bytes'],
   ...['p_metadata', 'p_metadata_errors', 'p_idempotency_key', 'p_request_hash', 'p_build'],
+  ...['p_statement_version', 'p_statement', 'p_digest', 'p_shown', 'p_subjects'],
 ];
 const CALL = `SELECT * FROM append_submissions(${PARAMETERS.map((name, i) => `${name} => $${i + 1}`).join(', ')})`;
 
@@ -156,7 +161,14 @@ function rowArrays(rows: readonly NewSubmission[], keyOf: readonly number[]): (s
     textArray(rows.map(({ schema }) => schema)),
     array(rows.map(({ dsseKeyId }) => dsseKeyId)),
     byteaArray(
-      rows.map((row) => row.artifactSha256 + row.salt + row.commitment + row.leafHash + row.signature),
+      rows.map(
+        (row) =>
+          row.artifactSha256 +
+          (row.salt ?? NO_HASH) +
+          (row.commitment ?? NO_HASH) +
+          row.leafHash +
+          row.signature,
+      ),
     ),
     // JSON without whitespace has no line break.
     rows.map(({ metadata }) => metadata).join('\n'),
@@ -164,6 +176,21 @@ function rowArrays(rows: readonly NewSubmission[], keyOf: readonly number[]): (s
     hasKeys ? textArray(rows.map(({ idempotency }) => idempotency?.key ?? null)) : null,
     hasKeys ? byteaArray(rows.map(({ idempotency }) => idempotency?.requestHash ?? null)) : null,
     hasBuilds ? textArray(rows.map(({ build }) => build)) : null,
+    ...statementArrays(rows.map(({ statement }) => statement)),
+  ];
+}
+
+const NO_HASH = '0'.repeat(64);
+
+function statementArrays(statements: readonly (NewStatement | null)[]): (string | null)[] {
+  if (statements.every((statement) => statement === null)) return [null, null, null, null, null];
+  return [
+    `{${statements.map((statement) => statement?.version ?? 'NULL').join(',')}}`,
+    // JCS has no line break.
+    statements.map((statement) => statement?.text ?? '').join('\n'),
+    byteaArray(statements.map((statement) => statement?.digest ?? null)),
+    textArray(statements.map((statement) => statement && JSON.stringify(statement.shown))),
+    textArray(statements.map((statement) => statement && byteaArray(statement.subjects))),
   ];
 }
 

@@ -6,6 +6,7 @@
  */
 
 import { unavailable } from '../../core/errors.js';
+import type { NewStatement } from '../statements/stored-statement.js';
 import type { NewSubmission, SequencedRow } from './sequence-submissions.js';
 import {
   notConfirmed,
@@ -34,6 +35,7 @@ export type Sequencer = {
 };
 
 const ROW_OVERHEAD_BYTES = 600;
+const SUBJECT_BYTES = 80;
 /** Rows do not wait for a call that takes longer: it may never return. */
 const SLOW_CALL_MS = 250;
 /**
@@ -50,6 +52,10 @@ const RETURN_MS = 2;
  */
 const GATHER_MS = 20;
 
+function statementBytes({ text, subjects }: NewStatement): number {
+  return text.length + subjects.length * SUBJECT_BYTES;
+}
+
 /** Creates the sequencer of one log. Rows that arrive during a call wait for the next one. */
 export function createSequencer(deps: SequencerDeps): Sequencer {
   const queue: QueuedRow[] = [];
@@ -59,7 +65,11 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
       return Promise.reject(unavailable('too many submissions are waiting to be written', 1));
     const queuedMs = deps.clock();
     const deadline = arrivedMs + deps.patienceMs;
-    const bytes = row.metadata.length + (row.metadataErrors?.length ?? 0) + ROW_OVERHEAD_BYTES;
+    const bytes =
+      row.metadata.length +
+      (row.metadataErrors?.length ?? 0) +
+      (row.statement === null ? 0 : statementBytes(row.statement)) +
+      ROW_OVERHEAD_BYTES;
     const { promise, ...outcome } = newOutcome<SequencedRow>(deadline - queuedMs, () => waiting.overdue());
     const waiting: QueuedRow = {
       row,

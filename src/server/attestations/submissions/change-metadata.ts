@@ -1,12 +1,15 @@
-import type { Message } from '@bufbuild/protobuf';
+import { create, type Message } from '@bufbuild/protobuf';
 import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import {
   type DeleteAttestationRequest,
   MetadataState,
   type Submission,
   type UpdateAttestationRequest,
+  type Warning,
+  WarningSchema,
 } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import { errorRules } from '../../../protocol/error-rules.js';
 import { type AuditedAction, type AuditIds, recordAction } from '../../admin/audit-log.js';
 import { type Call, getPrincipal } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
@@ -16,8 +19,9 @@ import { reviseJob } from '../../jobs/job.js';
 import { type SendJob, sendAfter } from '../../jobs/send-after.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
 import { invalidMetadata, readMetadata, validateBySchema } from '../metadata.js';
+import { StatementVersion } from '../statements/stored-statement.js';
 import { correctMetadata, lockMetadata, type MetadataStatus, redactMetadata } from './metadata.js';
-import { submissionMessage, submissionView } from './submission-message.js';
+import { type SubmissionView, submissionMessage, submissionView } from './submission-message.js';
 import { findSubmissions } from './submissions.js';
 
 /** Dependencies of correction and redaction. */
@@ -34,13 +38,13 @@ export async function updateAttestation(
 ): Promise<Submission> {
   const { id } = request;
   const metadata = readMetadata(request.metadata ?? {});
-  return change(deps, call, request, async (tx, { state, schema: attested }) => {
-    assertCorrectable(state);
+  return change(deps, call, request, async (tx, stand) => {
+    assertCorrectable(stand);
     const { problems } = validateBySchema(deps.schemas, metadata.value);
     const { schema } = metadata;
     if (problems !== undefined) throw invalidMetadata(schema, problems, 'nothing was changed');
     await correctMetadata(tx, id, metadata);
-    const detail = { schema, attested_schema: attested };
+    const detail = { schema, attested_schema: stand.schema };
     return { action: AuditAction.ATTESTATION_CORRECTED, resourceId: id, detail };
   });
 }
@@ -89,13 +93,27 @@ function change(
     show: async (sql, id) => {
       const [row] = await findSubmissions(sql, [id]);
       if (row === undefined) throw new Error(`the submission ${id} is missing`);
-      return submissionMessage(submissionView(row), environment);
+      const shown = submissionView(row);
+      return submissionMessage(shown, environment, { warnings: publicWarnings(shown) });
     },
   });
   return sendAfter(deps.send, reviseJob(), changed);
 }
 
-function assertCorrectable(state: number): void {
+/** That the bundle of a redacted submission still shows its statement. */
+function publicWarnings({ statement, redactedAtMs }: SubmissionView): Warning[] {
+  if (statement?.isPublic !== true || statement.erasedAtMs !== null || redactedAtMs === null) return [];
+  const { code } = errorRules(ErrorCode.STATEMENT_PUBLIC);
+  const message =
+    'the proof bundle of this submission still shows its public statement, the metadata included; an operator can erase it (attest submissions erase-statement)';
+  return [create(WarningSchema, { code, message, details: {} })];
+}
+
+function assertCorrectable({ state, statementVersion }: MetadataStatus): void {
+  if (statementVersion === StatementVersion.PUBLIC) {
+    const message = 'the statement of this submission is public: its metadata is signed as it is';
+    throw new ApiError(ErrorCode.STATEMENT_PUBLIC, message);
+  }
   if (state === MetadataState.REDACTED) {
     throw new ApiError(ErrorCode.SUBMISSION_REDACTED, 'the metadata of this submission was erased for good');
   }

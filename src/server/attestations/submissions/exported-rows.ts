@@ -1,6 +1,9 @@
+import type { LeafParts } from '../../../proof/bundle/bundle.js';
 import type { Sql } from '../../database/connect.js';
 import { unixMsOf } from '../../database/times.js';
+import { formatMs } from '../../json/well-known-types.js';
 import type { ListedSubmission } from '../lists/list-row-decoder.js';
+import { shownStatement } from '../statements/stored-statement.js';
 import type { SubmissionRow } from './submissions.js';
 
 /**
@@ -14,6 +17,8 @@ export type ExportedRow = Omit<
   Pick<SubmissionRow, 'metadataErrors' | 'attestedSchema' | 'dsseKeyId'> & {
     commitment: string;
     signature: string;
+    /** The signed statement, or what is left of it; null if it is made of the row. */
+    signed: LeafParts['statement'] | null;
   };
 
 /** A project's submissions in a range of a log, `[firstIndex, endIndex)`; of one schema unless it is null. */
@@ -36,7 +41,10 @@ const LINE = `
             replace(encode(s.signature, 'base64'), E'\\n', ''),
             coalesce(encode(timestamptz_send(s.redacted_at), 'hex'), ''), to_json(s.schema)::text,
             coalesce(to_json(s.attested_schema)::text, ''), coalesce(s.metadata, ''),
-            coalesce(s.attested_metadata, ''), coalesce(s.metadata_errors, ''))`;
+            coalesce(s.attested_metadata, ''), coalesce(s.metadata_errors, ''), s.statement_version, (
+              SELECT concat_ws(E'\\t', encode(t.digest, 'hex'), coalesce(encode(timestamptz_send(t.erased_at), 'hex'), ''),
+                               coalesce(t.shown, ''), coalesce(t.text, ''))
+              FROM find_statement(s.log_id, s.log_index) t WHERE s.statement_version <> 1))`;
 
 /** Submissions as {@link listExportedRows} lists them: a line for each in UTF-8, with a line break between two. */
 export type ExportedPage = Buffer;
@@ -120,6 +128,7 @@ function readRow(line: string): ExportedRow {
     metadata,
     attestedMetadata,
     errors,
+    ...stored
   ] = line.split('\t');
   return {
     logIndex: Number(logIndex),
@@ -137,8 +146,25 @@ function readRow(line: string): ExportedRow {
     attestedMetadata: attestedMetadata || null,
     dsseKeyId: Number(keyId),
     signature,
-    redactedAtMs: redactedAt === '' ? null : unixMsOf(redactedAt),
+    redactedAtMs: timeOf(redactedAt),
+    ...readStored(stored),
   };
+}
+
+/** Reads the columns of a statement, of which most submissions have none but the version. */
+function readStored([version, digest, erasedAt = '', shown, text]: string[]) {
+  if (digest === undefined) return NOT_STORED;
+  const erasedAtMs = timeOf(erasedAt);
+  return {
+    statement: shownStatement(Number(version), shown || null, erasedAtMs),
+    signed: text || { digest: Buffer.from(digest, 'hex'), erasedAt: formatMs(erasedAtMs ?? 0) },
+  };
+}
+
+const NOT_STORED = { statement: null, signed: null };
+
+function timeOf(hex: string): number | null {
+  return hex === '' ? null : unixMsOf(hex);
 }
 
 /** Reads a JSON string: one without escapes is what is between its quotes. */

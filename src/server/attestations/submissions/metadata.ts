@@ -1,8 +1,9 @@
 import { MetadataState } from '../../../../gen/attestation/v1/attestations_pb.js';
 import type { Sql } from '../../database/connect.js';
+import { eraseStatementText, redactStatement } from '../statements/statement-store.js';
 
-/** The state of a submission's metadata: a proto MetadataState number, and its current schema. */
-export type MetadataStatus = { state: number; schema: string };
+/** The state of a submission's metadata: a proto MetadataState number, its current schema, and its `StatementVersion`. */
+export type MetadataStatus = { state: number; schema: string; statementVersion: number };
 
 const { VALID, REDACTED } = MetadataState;
 
@@ -18,7 +19,7 @@ export async function lockMetadata(
   { projectId, environment }: { projectId: string; environment: number },
 ): Promise<MetadataStatus | undefined> {
   const rows = await tx<MetadataStatus[]>`
-    SELECT s.metadata_state AS state, s.schema FROM submission s
+    SELECT s.metadata_state AS state, s.schema, s.statement_version AS "statementVersion" FROM submission s
     JOIN log l ON l.id = s.log_id AND l.environment = ${environment}
     WHERE s.id = ${id} AND s.project_id = ${projectId} FOR NO KEY UPDATE OF s`;
   return rows[0];
@@ -38,13 +39,21 @@ export async function correctMetadata(
 }
 
 /**
- * Erases all metadata of the row, the salt, and the build, whose name may be a person's branch. The schema names stay: lists and the statement need them. The caller
- * holds the lock.
+ * Erases all metadata of the row, the salt, the build, whose name may be a person's branch, and what the API shows and finds
+ * of a stored statement. The schema names stay: lists and the statement need them. The time of an earlier redaction stays.
+ * The caller holds the lock.
  */
 export async function redactMetadata(tx: Sql, id: string): Promise<void> {
   await tx`
     UPDATE submission
     SET metadata = NULL, metadata_state = ${REDACTED}, metadata_errors = NULL, attested_metadata = NULL, salt = NULL,
-        build = NULL, redacted_at = clock_timestamp()
+        build = NULL, redacted_at = coalesce(redacted_at, clock_timestamp())
     WHERE id = ${id}`;
+  await redactStatement(tx, id);
+}
+
+/** Erases a stored statement and, with it, what {@link redactMetadata} does. The caller holds the lock. */
+export async function eraseStatement(tx: Sql, id: string): Promise<void> {
+  await eraseStatementText(tx, id);
+  await redactMetadata(tx, id);
 }

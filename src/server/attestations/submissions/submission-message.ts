@@ -1,7 +1,10 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  IdentitySchema,
   MetadataState,
+  StatementForm,
+  SubjectSchema,
   type Submission,
   SubmissionSchema,
   SubmissionStatus,
@@ -10,18 +13,22 @@ import {
 import type { ProofBundle } from '../../../../gen/attestation/v1/bundle_pb.js';
 import type { Environment } from '../../../../gen/attestation/v1/environment_pb.js';
 import { toHex } from '../../../proof/bytes/encoding.js';
+import type { Subject } from '../../../proof/statement/public-statement.js';
 import type { SerializedResponse } from '../../core/call.js';
 import { compileFieldWriter, compileSplicingWriter } from '../../json/codec.js';
 import { asFields } from '../../json/message-codec.js';
 import type { ListedSubmission } from '../lists/list-row-decoder.js';
+import { type ShownStatement, shownStatement } from '../statements/stored-statement.js';
 import type { SubmissionRow } from './submissions.js';
 
 /** The columns of a submission that the API returns. Metadata is canonical JSON (RFC 8785). */
 export type SubmissionView = Omit<ListedSubmission, 'logId'>;
 
 /** Parts of a response that are not in the submission's row. */
-type Extras = { warnings?: Warning[]; bundle?: SerializedResponse<ProofBundle> };
-type JsonExtras = { warnings?: Warning[]; bundle?: Pick<SerializedResponse, 'json'> };
+type Extras = StatedExtras & { bundle?: SerializedResponse<ProofBundle> | undefined };
+type JsonExtras = StatedExtras & { bundle?: Pick<SerializedResponse, 'json'> | undefined };
+/** `subjects`: those of a public statement beside the artifact. */
+type StatedExtras = { warnings?: Warning[]; subjects?: readonly Subject[] | undefined };
 
 const write = compileSplicingWriter(SubmissionSchema);
 const writeErrors = compileFieldWriter(SubmissionSchema.field.metadataErrors);
@@ -43,6 +50,11 @@ export function submissionView(row: SubmissionRow): SubmissionView {
     attestedMetadata: row.attestedMetadata,
     salt: row.salt && toHex(row.salt),
     build: row.build,
+    statement: shownStatement(
+      row.statementVersion,
+      row.statementShown,
+      row.statementErasedAt?.getTime() ?? null,
+    ),
     leafSha256: toHex(row.leafHash),
     redactedAtMs: row.redactedAt?.getTime() ?? null,
     batchId: row.batchId,
@@ -67,9 +79,9 @@ export function submissionResponse(
 export function submissionJson(
   shown: SubmissionView,
   environment: Environment,
-  { warnings = [], bundle }: JsonExtras = {},
+  { warnings = [], subjects, bundle }: JsonExtras = {},
 ): string {
-  const message = messageWithoutMetadata(shown, environment);
+  const message = messageWithoutMetadata(shown, environment, subjects);
   message.warnings = warnings;
   const texts: { metadata: string; attestedMetadata?: string; bundle?: string } = {
     metadata: metadataText(shown),
@@ -83,9 +95,9 @@ export function submissionJson(
 export function submissionMessage(
   shown: SubmissionView,
   environment: Environment,
-  { warnings = [], bundle }: Extras = {},
+  { warnings = [], subjects, bundle }: Extras = {},
 ): Submission {
-  const message = messageWithoutMetadata(shown, environment);
+  const message = messageWithoutMetadata(shown, environment, subjects);
   message.metadata = JSON.parse(metadataText(shown)) as JsonObject;
   message.warnings = warnings;
   if (shown.attestedMetadata !== null) message.attestedMetadata = JSON.parse(shown.attestedMetadata);
@@ -102,7 +114,11 @@ function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString();
 }
 
-function messageWithoutMetadata(shown: SubmissionView, environment: Environment): Submission {
+function messageWithoutMetadata(
+  shown: SubmissionView,
+  environment: Environment,
+  subjects: readonly Subject[] | undefined,
+): Submission {
   const message = create(SubmissionSchema, {
     id: shown.id,
     leafSha256: shown.leafSha256,
@@ -122,7 +138,24 @@ function messageWithoutMetadata(shown: SubmissionView, environment: Environment)
     message.redactedAt = timestampFromMs(shown.redactedAtMs);
     message.metadataState = MetadataState.REDACTED;
   }
+  if (shown.statement !== null) setStatement(message, shown.statement, subjects);
   return message;
+}
+
+/** Subjects are shown as long as their number is: neither is once redacted. */
+function setStatement(
+  message: Submission,
+  { isPublic, name, identity, subjects: count, erasedAtMs }: ShownStatement,
+  subjects: readonly Subject[] = [],
+): void {
+  if (isPublic) message.statement = StatementForm.PUBLIC;
+  if (name !== undefined && message.artifact !== undefined) message.artifact.name = name;
+  if (identity !== undefined) message.identity = create(IdentitySchema, identity);
+  if (count !== undefined) {
+    message.subjectCount = count;
+    message.subjects = subjects.map((subject) => create(SubjectSchema, subject));
+  }
+  if (erasedAtMs !== null) message.statementErasedAt = timestampFromMs(erasedAtMs);
 }
 
 /** The JSON of the validation errors that the API returns. */

@@ -3,12 +3,15 @@ import type { Submission } from '../../../../gen/attestation/v1/attestations_pb.
 import { BatchStatus } from '../../../../gen/attestation/v1/batches_pb.js';
 import type { Environment } from '../../../../gen/attestation/v1/environment_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import type { Subject } from '../../../proof/statement/public-statement.js';
 import type { SerializedResponse } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import { etagOf } from '../../core/http/etag.js';
 import type { Principal } from '../../core/principal.js';
 import type { LogCache } from '../../log/log-cache.js';
 import type { BundleReader, SerializedBundle } from '../bundles/bundles.js';
+import type { ReadStatement } from '../statements/statement-store.js';
+import { otherSubjects, StatementVersion } from '../statements/stored-statement.js';
 import { submissionNotFound } from './change-metadata.js';
 import {
   type SubmissionView,
@@ -40,6 +43,7 @@ type ReaderDeps = {
   countChanges: (projectId: string) => Promise<number | undefined>;
   logCache: LogCache;
   bundles: BundleReader;
+  readStatement: ReadStatement;
 };
 
 /**
@@ -75,14 +79,15 @@ export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
   const readRow = async (id: string, caller: Principal, cached: CachedSubmission | undefined) => {
     const row = await getCallersRow(deps, id, caller);
     const { environment } = caller;
-    if (!isBundleReady(row)) return submissionResponse(submissionView(row), environment);
+    const subjects = await readSubjects(deps, row);
+    if (!isBundleReady(row)) return submissionResponse(submissionView(row), environment, { subjects });
     const bundle = await bundles.read(row);
     const { version, projectChanges } = row;
     if (cached?.version === version && cached.bundle === bundle) {
       cached.projectChanges = projectChanges;
       return cached.response;
     }
-    const response = bundledResponse(submissionView(row), environment, bundle);
+    const response = bundledResponse(submissionView(row), environment, bundle, subjects);
     if (bundle.isCached && row.batchStatus === BatchStatus.WITNESSED) {
       cache.set(id, { response, version, projectChanges, bundle });
     }
@@ -112,12 +117,13 @@ function bundledResponse(
   shown: SubmissionView,
   environment: Environment,
   bundle: SerializedBundle,
+  subjects: readonly Subject[] | undefined,
 ): ReadSubmission {
   let around: Buffer[] | undefined;
   let etag: string | undefined;
   return {
     json: () => {
-      around ??= submissionJson(shown, environment, { bundle: HOLE })
+      around ??= submissionJson(shown, environment, { bundle: HOLE, subjects })
         .split('\0')
         .map((text) => Buffer.from(text));
       const [before, after] = around as [Buffer, Buffer];
@@ -125,9 +131,19 @@ function bundledResponse(
       etag ??= etagOf(bytes);
       return { bytes, etag };
     },
-    message: () => submissionMessage(shown, environment, { bundle }),
+    message: () => submissionMessage(shown, environment, { bundle, subjects }),
     stampRetrySeconds: bundle.stampRetrySeconds,
   };
+}
+
+/** The subjects of a public statement beside the artifact, unless it is redacted. */
+async function readSubjects(
+  { readStatement }: ReaderDeps,
+  row: SubmissionRow,
+): Promise<readonly Subject[] | undefined> {
+  if (row.statementVersion !== StatementVersion.PUBLIC || row.statementShown === null) return undefined;
+  const { text } = await readStatement(row);
+  return text === null ? undefined : otherSubjects(text);
 }
 
 async function getCallersRow(

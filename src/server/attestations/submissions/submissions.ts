@@ -2,6 +2,7 @@ import { createBatchLoader } from '../../database/batch-loader.js';
 import type { Pool, Sql } from '../../database/connect.js';
 import { ownTiles } from '../../log/store/tiles.js';
 import { stampsText } from '../stamps/stored-stamps.js';
+import { StatementVersion } from '../statements/stored-statement.js';
 
 /** A submission and its batch. The batch members are null until a published batch contains it. */
 export type SubmissionRow = {
@@ -26,6 +27,11 @@ export type SubmissionRow = {
   leafHash: Uint8Array;
   redactedAt: Date | null;
   build: string | null;
+  /** How the signed statement is known: a `StatementVersion`. */
+  statementVersion: number;
+  /** JSON of what is shown of a stored statement. */
+  statementShown: string | null;
+  statementErasedAt: Date | null;
   batchId: string | null;
   batchTreeSize: number | null;
   /** Proto BatchStatus number. */
@@ -46,7 +52,8 @@ const submissionColumns = (sql: Sql) => sql`
   s.artifact_sha256 AS "artifactSha256", s.schema, s.metadata, s.metadata_state AS "metadataState",
   s.metadata_errors AS "metadataErrors", s.attested_schema AS "attestedSchema",
   s.attested_metadata AS "attestedMetadata", s.salt, s.commitment, s.dsse_key_id AS "dsseKeyId", s.signature,
-  s.leaf_hash AS "leafHash", s.redacted_at AS "redactedAt", s.build, b.id AS "batchId", b.tree_size AS "batchTreeSize",
+  s.leaf_hash AS "leafHash", s.redacted_at AS "redactedAt", s.build, s.statement_version AS "statementVersion",
+  t.shown AS "statementShown", t.erased_at AS "statementErasedAt", b.id AS "batchId", b.tree_size AS "batchTreeSize",
   b.status AS "batchStatus", b.witnessed_at AS "witnessedAt",
   s.xmin::text AS version, CASE WHEN b.registered_at IS NOT NULL THEN (${ownTiles(sql)}) END AS "ownTiles",
   coalesce((SELECT c.changes FROM metadata_change c WHERE c.project_id = s.project_id), 0) AS "projectChanges",
@@ -58,6 +65,13 @@ const withBatch = (sql: Sql) => sql`
     SELECT * FROM batch b WHERE b.log_id = s.log_id AND b.tree_size > s.log_index ORDER BY b.tree_size LIMIT 1
   ) b ON b.registered_at IS NOT NULL`;
 
+/** Joins the stored statement `t` of a submission `s`, without its text. Reads nothing if there is none. */
+const withStatement = (sql: Sql) => sql`
+  LEFT JOIN LATERAL (
+    SELECT t.shown, t.erased_at FROM find_statement(s.log_id, s.log_index) t
+    WHERE s.statement_version <> ${StatementVersion.OF_ROW}::integer
+  ) t ON true`;
+
 /**
  * Finds submissions by id, of any project, in no order. The inner SELECT hides from Postgres how many ids there are, so that
  * it plans once, not each time that there are few: one row takes it 80 µs, with planning 286. By LIMIT in LATERAL, because
@@ -66,7 +80,8 @@ const withBatch = (sql: Sql) => sql`
 export async function findSubmissions(sql: Sql, ids: readonly string[]): Promise<SubmissionRow[]> {
   return sql<SubmissionRow[]>`
     SELECT ${submissionColumns(sql)} FROM unnest((SELECT ${[...ids]}::text[])) wanted(id)
-    CROSS JOIN LATERAL (SELECT s.xmin, s.* FROM submission s WHERE s.id = wanted.id LIMIT 1) s ${withBatch(sql)}`;
+    CROSS JOIN LATERAL (SELECT s.xmin, s.* FROM submission s WHERE s.id = wanted.id LIMIT 1) s ${withBatch(sql)}
+    ${withStatement(sql)}`;
 }
 
 const LOADING = { maxKeys: 200, maxInFlight: 4 };

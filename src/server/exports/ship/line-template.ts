@@ -1,11 +1,16 @@
 /** The lines of an exported batch: of each kind one template, made by the renderers of the API's answers. */
 import type { LeafParts, SignatureStamps } from '../../../proof/bundle/bundle.js';
 import { fromBase64, toBase64, toHex } from '../../../proof/bytes/encoding.js';
-import { type StatementFields, statementText } from '../../../proof/statement/statement.js';
+import { statementText } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
 import type { LoadedBatch } from '../../attestations/bundles/batch-proofs.js';
-import { bundleJson, sampleStamps } from '../../attestations/bundles/bundle-template.js';
-import { leafSha256, recordText, signedText, textToBase64 } from '../../attestations/leaf-text.js';
+import {
+  bundleJson,
+  recordOf,
+  sampleStamps,
+  sampleStatement,
+} from '../../attestations/bundles/bundle-template.js';
+import { leafSha256, textToBase64 } from '../../attestations/leaf-text.js';
 import type { ExportedRow } from '../../attestations/submissions/exported-rows.js';
 import {
   metadataErrorsText,
@@ -47,7 +52,8 @@ export function createLineRenderer(lines: LinesOf): (parts: LineParts) => Line {
     const kind = kindOf(parts);
     const template = templates.get(kind) ?? makeLineTemplate(lines, parts);
     templates.set(kind, template);
-    return { template, values: valuesOf(lines, parts) };
+    const submission = parts.row.signed === null ? undefined : submissionOf(lines, parts.row);
+    return { template, values: valuesOf(lines, parts, submission) };
   };
 }
 
@@ -58,46 +64,66 @@ function kindOf({ row, stamps = [], isStampPending = false }: LineParts): string
     (row.redactedAtMs === null ? 0 : 2) +
     (row.salt === null ? 0 : 4) +
     (row.metadataErrors === null ? 0 : 8);
-  return `${row.dsseKeyId} ${row.metadataState} ${members} ${stamps.length} ${isStampPending}`;
+  const form = row.signed === null ? 0 : typeof row.signed === 'string' ? 1 : 2;
+  return `${row.dsseKeyId} ${row.metadataState} ${members} ${form} ${stamps.length} ${isStampPending}`;
 }
 
-/** The values of a line as they are spelled in it, empty if lines of its kind have none. */
+/**
+ * The values of a line as they are spelled in it, empty if lines of its kind have none.
+ *
+ * @param submission the JSON of a submission whose statement is stored: it is one value, since it may have any members
+ */
 function valuesOf<Text>(
   lines: LinesOf,
   { row, dsseKey, proofs, stamps = [] }: LineParts<Text>,
+  submission: string | undefined,
 ): (string | Text)[] {
-  const fields = statementOf(lines, row);
-  const payload = statementText(fields);
-  const record = recordText(signedText(payload), row.signature, toBase64(dsseKey));
+  const signed = signedOf(lines, row);
+  const record = recordOf(signed, row.signature, toBase64(dsseKey));
+  const isText = typeof signed === 'string';
   return [
     row.id,
-    fields.submittedAt,
+    formatMs(row.submittedAtMs),
     row.artifactSha256,
     row.leafSha256,
     leafSha256(record),
     String(row.logIndex),
-    textToBase64(payload),
+    isText ? textToBase64(signed) : '',
     row.signature,
     textToBase64(record),
-    metadataText(row),
-    row.attestedMetadata ?? '',
-    row.salt ?? '',
-    row.redactedAtMs === null ? '' : formatMs(row.redactedAtMs),
-    row.metadataErrors === null ? '' : metadataErrorsText(withErrors(row)),
+    isText ? '' : signed.erasedAt,
+    ...(submission === undefined ? submissionValues(row) : [submission]),
     ...proofs,
     ...stamps,
   ];
 }
 
-function statementOf({ proof, projectId }: LinesOf, row: ExportedRow): StatementFields {
+function submissionValues(row: ExportedRow): string[] {
+  return [
+    metadataText(row),
+    row.attestedMetadata ?? '',
+    row.salt ?? '',
+    row.redactedAtMs === null ? '' : formatMs(row.redactedAtMs),
+    row.metadataErrors === null ? '' : metadataErrorsText(withErrors(row)),
+  ];
+}
+
+function signedOf(lines: LinesOf, row: ExportedRow): LeafParts['statement'] {
+  if (row.signed !== null) return row.signed;
+  return statementText({
+    ...bundledOf(lines, row),
+    project: lines.projectId,
+    schema: row.attestedSchema ?? row.schema,
+    commitment: row.commitment,
+  });
+}
+
+function bundledOf({ proof }: LinesOf, row: ExportedRow): LeafParts['submission'] {
   return {
     artifactSha256: row.artifactSha256,
     submissionId: row.id,
-    project: projectId,
     submittedAt: formatMs(row.submittedAtMs),
     environment: environmentName(proof.log.environment),
-    schema: row.attestedSchema ?? row.schema,
-    commitment: row.commitment,
   };
 }
 
@@ -107,7 +133,11 @@ function withErrors(row: ExportedRow) {
 
 type SubmissionErrors = NonNullable<SubmissionView['metadataErrors']>;
 
-type Sample = Required<SignatureStamps> & { row: ExportedRow; siblings: readonly Uint8Array[] };
+type Sample = Required<SignatureStamps> & {
+  row: ExportedRow;
+  siblings: readonly Uint8Array[];
+  submission: string | undefined;
+};
 
 function makeLineTemplate(
   lines: LinesOf,
@@ -118,37 +148,42 @@ function makeLineTemplate(
     siblings: lines.proof.prepared.checkpoints.map((_, i) => sampleBytes(`sibling ${i}`, n)),
     stamps: sampleStamps(stamps, n),
     isStampPending,
+    submission: row.signed === null ? undefined : `{"sample submission":${n}}`,
   });
   return makeTemplate(
     (one) => renderLine(lines, one, dsseKey),
-    ({ siblings, ...one }) => {
+    ({ siblings, submission, ...one }) => {
       const proofs = siblings.map((hash) => `"${toBase64(hash)}"`);
-      return valuesOf(lines, { ...one, dsseKey, proofs });
+      return valuesOf(lines, { ...one, dsseKey, proofs }, submission);
     },
     [sample(1), sample(2)],
   );
 }
 
 /** The line as the API's answers are rendered. */
-function renderLine(lines: LinesOf, { row, siblings, ...stamps }: Sample, dsseKey: Uint8Array): string {
-  const { log, batch } = lines.proof;
-  const { id: batchId, status: batchStatus, witnessedAt } = batch;
-  const shown = {
-    ...withErrors(row),
-    build: null,
-    batchId,
-    batchStatus,
-    witnessedAtMs: witnessedAt?.getTime() ?? null,
-  };
+function renderLine(
+  lines: LinesOf,
+  { row, siblings, submission, ...stamps }: Sample,
+  dsseKey: Uint8Array,
+): string {
   const leaf: LeafParts = {
-    statement: statementOf(lines, row),
+    submission: bundledOf(lines, row),
+    statement: signedOf(lines, row),
     signature: fromBase64(row.signature),
     dsseKey,
     logIndex: row.logIndex,
     inclusionProofs: siblings.map((sibling) => [sibling]),
     ...stamps,
   };
-  return `{"submission":${submissionJson(shown, log.environment)},"bundle":${bundleJson(lines.proof, leaf)}}\n`;
+  return `{"submission":${submission ?? submissionOf(lines, row)},"bundle":${bundleJson(lines.proof, leaf)}}\n`;
+}
+
+/** The submission as the API's answers are rendered. */
+function submissionOf({ proof: { log, batch } }: LinesOf, row: ExportedRow): string {
+  const { id: batchId, status: batchStatus, witnessedAt } = batch;
+  const witnessedAtMs = witnessedAt?.getTime() ?? null;
+  const shown = { ...withErrors(row), build: null, batchId, batchStatus, witnessedAtMs };
+  return submissionJson(shown, log.environment);
 }
 
 /** A row of the same kind, whose values are in no other line. */
@@ -166,6 +201,7 @@ function sampleRow(row: ExportedRow, n: 1 | 2): ExportedRow {
     salt: row.salt && toHex(sampleBytes('salt', n)),
     redactedAtMs: row.redactedAtMs === null ? null : Date.UTC(9001, 0, n),
     metadataErrors: row.metadataErrors && `[{"path":"/sample","message":"${n}"}]`,
+    signed: row.signed && sampleStatement(row.signed, n),
   };
 }
 

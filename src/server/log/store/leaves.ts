@@ -52,7 +52,10 @@ export type LeafRow = {
   schema: string;
   submittedAtMs: number;
   artifactSha256: Uint8Array;
+  /** Of a statement that is made of the row; of a stored one SHA-256 of what was signed. */
   commitment: Uint8Array;
+  /** Whether the signed statement is stored. */
+  isStored: boolean;
   dsseKeyId: number;
   /** DER. */
   signature: Uint8Array;
@@ -65,13 +68,15 @@ export type LeafRow = {
 export async function readLeafRows(sql: Sql, logId: number, first: number, end: number): Promise<LeafRow[]> {
   const [row] = await sql`
     SELECT string_agg(timestamptz_send(submitted_at) || artifact_sha256 || commitment || int4send(dsse_key_id) ||
-                      int4send(octet_length(signature)) || signature, ''::bytea) AS rows,
+                      int4send(octet_length(signature)) || int2send(statement_version) || signature, ''::bytea) AS rows,
            string_agg(id, E'\\n') AS ids, string_agg(project_id, E'\\n') AS projects,
            string_agg(schema, E'\\n') AS schemas
     FROM (
-      SELECT submitted_at, artifact_sha256, commitment, dsse_key_id, signature, id, project_id,
-             coalesce(attested_schema, schema) AS schema
-      FROM submission WHERE log_id = ${logId} AND log_index >= ${first} AND log_index < ${end} ORDER BY log_index) AS leaf`.raw();
+      SELECT submitted_at, artifact_sha256, dsse_key_id, signature, id, project_id, statement_version,
+             coalesce(attested_schema, schema) AS schema,
+             CASE statement_version WHEN 1 THEN commitment ELSE (
+               SELECT t.digest FROM find_statement(s.log_id, s.log_index) t) END AS commitment
+      FROM submission s WHERE log_id = ${logId} AND log_index >= ${first} AND log_index < ${end} ORDER BY log_index) AS leaf`.raw();
   const [rows, ...texts] = (row ?? []) as (Buffer | null)[];
   // No id, and no name of a schema, has a line break.
   const [ids = [], projectIds = [], schemas = []] = texts.map((text) => text?.toString().split('\n') ?? []);
@@ -89,6 +94,7 @@ export async function readLeafRows(sql: Sql, logId: number, first: number, end: 
       submittedAtMs: unixMsOf(bytes.toString('hex', at, at + AT.artifact)),
       artifactSha256: bytes.subarray(at + AT.artifact, at + AT.commitment),
       commitment: bytes.subarray(at + AT.commitment, at + AT.key),
+      isStored: bytes.readInt16BE(at + AT.version) > 1,
       dsseKeyId: bytes.readInt32BE(at + AT.key),
       signature: bytes.subarray(at + AT.signature, end),
     };
@@ -101,7 +107,7 @@ export async function readLeafRows(sql: Sql, logId: number, first: number, end: 
 const HEX_PREFIX = 2;
 
 /** Where the fields of a leaf begin in its bytes, which begin with its time. */
-const AT = { artifact: 8, commitment: 40, key: 72, length: 76, signature: 80 };
+const AT = { artifact: 8, commitment: 40, key: 72, length: 76, version: 80, signature: 82 };
 
 /** Reads the leaf hash at an index. Returns undefined if the log is shorter. */
 export async function findLeafHash(

@@ -9,6 +9,7 @@ import { createKnownBatches } from '../../attestations/lists/listed-batches.js';
 import type { Sequencers } from '../../attestations/sequence/sequencers.js';
 import { receiptSigners } from '../../attestations/signing/receipt-signers.js';
 import type { SignatureStamper } from '../../attestations/stamps/signature-stamper.js';
+import { createStatementReader } from '../../attestations/statements/statement-store.js';
 import { createSubmissionReader } from '../../attestations/submissions/submission-reader.js';
 import { createChangeCounter, createSubmissionLoader } from '../../attestations/submissions/submissions.js';
 import type { Lookup } from '../../core/lookup.js';
@@ -69,6 +70,7 @@ export function attestationService(
       countChanges: createChangeCounter(pool),
       logCache,
       bundles,
+      readStatement: createStatementReader(pool),
     }),
     schemas,
     signers,

@@ -165,7 +165,7 @@ t.test('every wrong or unknown member is named by its pointer, all at once', asy
     [{ artifact: [], metadata: 'x' }, '/artifact: must be an object', '/metadata: must be an object'],
     [{ artifact: {}, metadata: METADATA }, '/artifact/sha256: is required'],
     [{ artifact: { sha256: 7 }, metadata: METADATA }, '/artifact/sha256: must be a string'],
-    [{ artifact: { ...sha, name: 'x' }, metadata: METADATA }, '/artifact/name: is not a known member'],
+    [{ artifact: { ...sha, path: 'x' }, metadata: METADATA }, '/artifact/path: is not a known member'],
     [{ ...creation(SHA256), id: 'sub_1' }, '/id: is not a known member'],
     [{ ...creation(SHA256), 'a/~b': 1 }, '/a~1~0b: is not a known member'],
     [{ ...creation(SHA256), validation: 'STRICT' }, '/validation: must be one of strict, lenient'],

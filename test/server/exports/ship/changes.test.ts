@@ -1,6 +1,10 @@
-/** Redactions and corrections in every phase of a shipment: what is in the store in the end is what the tables say. */
+/** Redactions, corrections and erased statements in every phase of a shipment: what is in the store in the end is what the tables say. */
 import t from 'tap';
-import { correctMetadata, redactMetadata } from '../../../../src/server/attestations/submissions/metadata.js';
+import {
+  correctMetadata,
+  eraseStatement,
+  redactMetadata,
+} from '../../../../src/server/attestations/submissions/metadata.js';
 import type { Sql } from '../../../../src/server/database/connect.js';
 import type { Exports } from '../../../../src/server/exports/ship/export-stage.js';
 import { ship } from '../../../../src/server/exports/ship/ship.js';
@@ -20,11 +24,15 @@ const { pool, pipeline } = test;
 const [witness] = witnesses;
 if (witness === undefined) throw new Error('there is no witness');
 
-type Change = (tx: Sql, id: string) => Promise<void>;
+type Change = { run: (tx: Sql, id: string) => Promise<void>; isPublic?: boolean };
 const CHANGES: Record<string, Change> = {
-  redaction: (tx, id) => redactMetadata(tx, id),
-  'correction to another schema': (tx, id) =>
-    correctMetadata(tx, id, { schema: 'other', canonical: '{"note":"corrected","schema":"other"}' }),
+  redaction: { run: (tx, id) => redactMetadata(tx, id) },
+  'correction to another schema': {
+    run: (tx, id) =>
+      correctMetadata(tx, id, { schema: 'other', canonical: '{"note":"corrected","schema":"other"}' }),
+  },
+  'redaction of a public one': { run: (tx, id) => redactMetadata(tx, id), isPublic: true },
+  'erased statement': { run: eraseStatement, isPublic: true },
 };
 
 /** Ships everything due with a change of what the stage works with. */
@@ -53,25 +61,26 @@ function once(run: () => Promise<unknown>): () => Promise<unknown> {
   };
 }
 
-type Phase = (projectId: string, change: (id: string) => Promise<unknown>) => Promise<void>;
+/** `submit` stores submissions of the project, and does not run what is due. */
+type Phase = (submit: () => Promise<string[]>, change: (id: string) => Promise<unknown>) => Promise<void>;
 
 const [one, three] = [1, 3];
 const PHASES: Record<string, Phase> = {
-  'before sealing': async (projectId, change) => {
-    const [id = ''] = await submitFor(test, projectId, three);
+  'before sealing': async (submit, change) => {
+    const [id = ''] = await submit();
     await change(id);
   },
-  'between seal and settle': async (projectId, change) => {
+  'between seal and settle': async (submit, change) => {
     witness.manner = unwilling;
-    const [id = ''] = await submitFor(test, projectId, three);
+    const [id = ''] = await submit();
     await drain(pipeline);
     await change(id);
     await drain(pipeline);
     witness.manner = willing;
     await letPass(test, HOUR_MS);
   },
-  'while its page is read': async (projectId, change) => {
-    const [id = ''] = await submitFor(test, projectId, three);
+  'while its page is read': async (submit, change) => {
+    const [id = ''] = await submit();
     await settleAll();
     const changeOnce = once(() => change(id));
     await shipAll(({ renderLines }) => ({
@@ -84,8 +93,8 @@ const PHASES: Record<string, Phase> = {
       },
     }));
   },
-  'during the upload': async (projectId, change) => {
-    const [id = ''] = await submitFor(test, projectId, three);
+  'during the upload': async (submit, change) => {
+    const [id = ''] = await submit();
     await settleAll();
     let release = () => {};
     const until_ = new Promise<void>((resolve) => {
@@ -100,8 +109,8 @@ const PHASES: Record<string, Phase> = {
     store.fail(() => undefined);
     await shipping;
   },
-  'after the upload and before it is recorded': async (projectId, change) => {
-    const [id = ''] = await submitFor(test, projectId, three);
+  'after the upload and before it is recorded': async (submit, change) => {
+    const [id = ''] = await submit();
     await settleAll();
     const changeOnce = once(() => change(id));
     await shipAll(({ destinations }) => ({
@@ -115,12 +124,13 @@ const PHASES: Record<string, Phase> = {
       },
     }));
   },
-  'after it': async (projectId, change) => {
-    const [id = ''] = await scene.submit(projectId, three);
+  'after it': async (submit, change) => {
+    const [id = ''] = await submit();
+    await drain(pipeline);
     await change(id);
   },
-  'while the store is away': async (projectId, change) => {
-    const [id = ''] = await submitFor(test, projectId, three);
+  'while the store is away': async (submit, change) => {
+    const [id = ''] = await submit();
     await store.goAway();
     await drain(pipeline);
     await change(id);
@@ -144,8 +154,9 @@ for (const [phase, run] of Object.entries(PHASES)) {
       t.test(`a ${what} ${phase}, ${isMarked ? 'marked at once' : 'marked later'}`, async (t) => {
         const projectId = await scene.newProject();
         const exports = await makeExports(projectId);
-        await run(projectId, async (id) => {
-          await pool.begin((tx) => change(tx, id));
+        const submit = () => submitFor(test, projectId, three, change.isPublic);
+        await run(submit, async (id) => {
+          await pool.begin((tx) => change.run(tx, id));
           if (isMarked) await mark();
         });
         await drain(pipeline);
@@ -159,10 +170,10 @@ t.test('a change that commits after the object was made', async (t) => {
   for (const change of Object.values(CHANGES)) {
     const projectId = await scene.newProject();
     const exports = await makeExports(projectId);
-    const [id = ''] = await submitFor(test, projectId, one);
+    const [id = ''] = await submitFor(test, projectId, one, change.isPublic);
     await settleAll();
     await pool.begin(async (tx) => {
-      await change(tx, id);
+      await change.run(tx, id);
       await drain(pipeline);
     });
     await drain(pipeline);
@@ -174,8 +185,8 @@ t.test('a correction and then a redaction leave one export and stay out of the o
   const projectId = await scene.newProject();
   const exports = await makeExports(projectId);
   const [id = ''] = await scene.submit(projectId, three);
-  for (const change of Object.values(CHANGES).reverse()) {
-    await pool.begin((tx) => change(tx, id));
+  for (const what of ['correction to another schema', 'redaction']) {
+    await pool.begin(async (tx) => CHANGES[what]?.run(tx, id));
     await drain(pipeline);
     for (const each of exports) await assertExported(t, { pool, store }, each);
   }

@@ -10,6 +10,7 @@ import { toBase64, toHex, utf8 } from '../../../../src/proof/bytes/encoding.js';
 import { signCheckpoint } from '../../../../src/proof/log/checkpoint.js';
 import { extendTiles, readFrom } from '../../../../src/proof/log/tile.js';
 import { inclusionProof } from '../../../../src/proof/log/tile-proof.js';
+import { statementText } from '../../../../src/proof/statement/statement.js';
 import { sharedTexts } from '../../../../src/server/attestations/bundles/batch-proofs.js';
 import {
   batchValues,
@@ -18,6 +19,7 @@ import {
 } from '../../../../src/server/attestations/bundles/bundle-template.js';
 import { statementOf } from '../../../../src/server/attestations/bundles/bundles.js';
 import { createListRenderer } from '../../../../src/server/attestations/lists/list-template.js';
+import { shownStatement } from '../../../../src/server/attestations/statements/stored-statement.js';
 import type { ExportedRow } from '../../../../src/server/attestations/submissions/exported-rows.js';
 import {
   submissionJson,
@@ -45,7 +47,10 @@ const pick = <T>(...of: readonly T[]): T => of[(bytes(1)[0] ?? 0) % of.length] a
 const TEXTS = ['purl', 'é — “q” \\ / \u2028 💣', '"sample id 1"', ''];
 
 /** A row as the store has it, and as exports read it. */
-function makeRow(logIndex: number): { row: SubmissionRow; exported: ExportedRow } {
+function makeRow(logIndex: number): {
+  row: SubmissionRow & Pick<ExportedRow, 'signed'>;
+  exported: ExportedRow;
+} {
   const isRedacted = pick(true, false, false);
   const schema = pick('purl', 'a.schema/nobody-knows', 'ünïcode 💣');
   const metadata = () => JSON.stringify({ note: pick(...TEXTS), schema });
@@ -82,6 +87,7 @@ function makeRow(logIndex: number): { row: SubmissionRow; exported: ExportedRow 
       projectChanges: 0,
       stamps: '',
     },
+    ...makeStatement(),
   };
   const exported = {
     ...own,
@@ -92,8 +98,31 @@ function makeRow(logIndex: number): { row: SubmissionRow; exported: ExportedRow 
     signature: toBase64(row.signature),
     leafSha256: toHex(row.leafHash),
     redactedAtMs: row.redactedAt?.getTime() ?? null,
+    statement: shownStatement(
+      row.statementVersion,
+      row.statementShown,
+      row.statementErasedAt?.getTime() ?? null,
+    ),
+    signed: row.signed,
   };
   return { row, exported };
+}
+
+/** A statement that is made of the row, or a stored one, or what is left of one. */
+function makeStatement() {
+  if (pick(true, false))
+    return { statementVersion: 1, statementShown: null, statementErasedAt: null, signed: null };
+  const name = pick(...TEXTS);
+  const claims = { ref: pick(...TEXTS) };
+  const identity = pick(undefined, { issuer: 'https://issuer.example', subject: pick(...TEXTS), claims });
+  const erasedAt = pick(null, new Date(1_795_374_000_456));
+  return {
+    statementVersion: pick(2, 3),
+    statementShown: pick(null, JSON.stringify({ name, identity, subjects: pick(0, 3, undefined) })),
+    statementErasedAt: erasedAt,
+    signed:
+      erasedAt === null ? `{${pick(...TEXTS)}}` : { digest: bytes(32), erasedAt: erasedAt.toISOString() },
+  };
 }
 
 /** A log, and the proof of the batch `[first, size)` that later checkpoints cover as well. */
@@ -159,13 +188,14 @@ for (const sizes of [[1], [2, 3], [300], [700, 701, 1100]]) {
       const inclusionProofs = sizes.map((size) => inclusionProof(logIndex, size, readTile));
       const view = submissionView({ ...row, batchId, batchStatus, witnessedAt });
       const later = { ...view, batchId: pick(null, 'btc_later'), id: 'sub_later' };
-      const statement = statementOf(row, environment);
+      const submission = statementOf(row, environment);
+      const statement = row.signed ?? statementText(submission);
       const { signature } = row;
       const spelled = proofs.map((text) => Buffer.from(text).toString());
       const proven = { inclusionProofs, proofs: spelled, stamps, isStampPending };
-      const leaf = { statement, signature, dsseKey, logIndex, ...proven };
+      const leaf = { submission, statement, signature, dsseKey, logIndex, ...proven };
       const bundle = write(assembleBundle(proof.prepared, leaf));
-      const submission = submissionJson(view, environment);
+      const text = submissionJson(view, environment);
       const bundleBytes = writeBundle(`${row.dsseKeyId}`, batchValues(proof.prepared, proof.texts), leaf);
       const made = [
         fillTemplate(template, values).toString(),
@@ -173,9 +203,9 @@ for (const sizes of [[1], [2, 3], [300], [700, 701, 1100]]) {
         renderList([view, view, later], environment),
       ];
       const wanted = [
-        `{"submission":${submission},"bundle":${bundle}}\n`,
+        `{"submission":${text},"bundle":${bundle}}\n`,
         bundle,
-        `[${submission},${submission},${submissionJson(later, environment)}]`,
+        `[${text},${text},${submissionJson(later, environment)}]`,
       ];
       if (made.join() !== wanted.join()) return t.same(made, wanted, `leaf ${logIndex}`);
     }
