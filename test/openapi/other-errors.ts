@@ -2,6 +2,7 @@
 import type { Test } from 'tap';
 import { ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
 import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
+import { SubmissionService } from '../../gen/attestation/admin/v1/submissions_pb.js';
 import { TrustRuleService } from '../../gen/attestation/admin/v1/trust_rules_pb.js';
 import { TufService } from '../../gen/attestation/admin/v1/tuf_pb.js';
 import { WitnessService } from '../../gen/attestation/admin/v1/witnesses_pb.js';
@@ -9,6 +10,7 @@ import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js'
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { makeRoot, metadataText } from '../../src/server/public/tuf/metadata.js';
 import { creation } from '../server/rpc/samples.js';
+import { submit } from '../server/rpc/submitting.js';
 import { type App, startApp } from '../support/app.js';
 import { adminOf } from '../support/calling/admin.js';
 import { exchangeRaw, parseRaw } from '../support/calling/raw-http.js';
@@ -112,6 +114,12 @@ export const OTHER_ERRORS: Readonly<Record<string, (t: Test, app: App) => Promis
     const root = metadataText(makeRoot(5, keys, Date.now()));
     const input = { root, targets: '{}', files: [{ name: 'a', content: '{}' }] };
     return byRpc(surfaces, ({ call }) => call(TufService.method.publishTuf, input, token));
+  },
+  'statement.not_stored': async (_t, app) => {
+    const { surfaces, token } = adminOf(app);
+    const { id } = await submit(app, await newKey(app));
+    const { eraseStatement } = SubmissionService.method;
+    return byRpc(surfaces, ({ call }) => call(eraseStatement, { id }, token));
   },
   'api_key.not_active': async (_t, app) => {
     const { surfaces, token, ask } = adminOf(app);

@@ -1,8 +1,11 @@
 /** For every documented error, how to get it from an operation that documents it. */
 import { randomBytes } from 'node:crypto';
-import { INVALID, invalidCreation, type Known, METADATA, NOTHING } from '../server/rpc/samples.js';
+import { SubmissionService } from '../../gen/attestation/admin/v1/submissions_pb.js';
+import { StatementForm } from '../../gen/attestation/v1/attestations_pb.js';
+import { INVALID, invalidCreation, type Known, METADATA, NOTHING, SLSA } from '../server/rpc/samples.js';
 import { submit } from '../server/rpc/submitting.js';
 import type { App } from '../support/app.js';
+import { adminOf } from '../support/calling/admin.js';
 import { newKey, type TestKey } from '../support/calling/test-keys.js';
 import { BUCKET, OWNER } from '../support/exports/s3/fixture.js';
 import { startS3Server } from '../support/exports/s3/s3-server.js';
@@ -100,6 +103,23 @@ export const PROVOCATIONS: Readonly<Record<string, Provocation>> = {
     await app.rest(`/v1/attestations/${id}`, { method: 'DELETE', apiKey: owner.key });
     return { apiKey: owner.key, known: { ...known, correctableId: id } };
   },
+  'statement.no_predicate_type': attempting({
+    input: { metadata: METADATA, statement: StatementForm.PUBLIC },
+  }),
+  'statement.public': async ({ app, owner, known }) => ({
+    apiKey: owner.key,
+    known: { ...known, correctableId: await makePublic(app, owner) },
+  }),
+  'statement.erased': async ({ app, owner, known }) => {
+    const id = await makePublic(app, owner);
+    await app.drain();
+    await adminOf(app).ask(SubmissionService.method.eraseStatement, { id });
+    return {
+      apiKey: owner.key,
+      known: { ...known, submissionId: id },
+      input: { format: 'bundle.sigstore.json' },
+    };
+  },
   'webhook.invalid_url': attempting({ input: { url: 'ftp://hooks.example.com' } }),
   'webhook.limit_reached': async ({ app, known }) => {
     const other = await newKey(app);
@@ -129,6 +149,14 @@ export const PROVOCATIONS: Readonly<Record<string, Provocation>> = {
 function exportBody(endpoint: string) {
   const { accessKeyId: access_key_id, secretAccessKey: secret_access_key } = OWNER;
   return { destination: { kind: 's3', bucket: BUCKET, endpoint, access_key_id, secret_access_key } };
+}
+
+/** A new submission with a public statement. */
+async function makePublic(app: App, { key }: TestKey): Promise<string> {
+  const artifact = { sha256: randomBytes(32).toString('hex') };
+  const body = { artifact, metadata: SLSA, statement: 'public' };
+  const { json } = await app.rest('/v1/attestations', { apiKey: key, body });
+  return String(json.id);
 }
 
 /** A new submission whose metadata is invalid. */

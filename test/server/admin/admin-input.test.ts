@@ -235,9 +235,18 @@ t.test('nothing of an admin call that fails halfway stays', async (t) => {
   t.equal((await admin.call(createProject, { name: 'half' }, once)).code, 'ok', 'the key is free');
 });
 
+/** A submission whose statement is stored. */
+async function submitNamed(apiKey: string): Promise<string> {
+  const artifact = { sha256: 'ab'.repeat(32), name: 'a' };
+  const metadata = { schema: 'purl', purl: 'pkg:npm/left-pad@1.3.0' };
+  return String((await app.rest('/v1/attestations', { apiKey, body: { artifact, metadata } })).json.id);
+}
+
 t.test('the admin API returns unavailable without its database, and continues once it is back', async (t) => {
   const projectId = await newProject();
   const { id } = await newKeyOf(projectId);
+  const key = await newKey(app);
+  const submissionId = await submitNamed(key.key);
   const samples: Record<string, Record<string, unknown>> = {
     CreateProject: { name: 'x' },
     GetProject: { id: projectId },
@@ -252,6 +261,7 @@ t.test('the admin API returns unavailable without its database, and continues on
     CreateSignInLink: { projectId },
     EndSession: { id: 'ses_none' },
     PublishTuf: { targets: '{}', files: [{ name: 'a', content: '{}' }] },
+    EraseStatement: { id: submissionId },
   };
   app.databaseProxy?.setOpen(false);
   app.databaseProxy?.cut();

@@ -12,6 +12,7 @@ import { ProjectExportService } from '../../../gen/attestation/admin/v1/exports_
 import { LogService } from '../../../gen/attestation/admin/v1/logs_pb.js';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
 import { SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
+import { SubmissionService } from '../../../gen/attestation/admin/v1/submissions_pb.js';
 import { TrustRuleService } from '../../../gen/attestation/admin/v1/trust_rules_pb.js';
 import { TufService } from '../../../gen/attestation/admin/v1/tuf_pb.js';
 import { UsageService } from '../../../gen/attestation/admin/v1/usage_pb.js';
@@ -32,6 +33,7 @@ export const ADMIN_METHODS = [
   ProjectExportService,
   SessionService,
   TufService,
+  SubmissionService,
   TrustRuleService,
 ]
   .flatMap(({ methods }) => methods as DescMethodUnary[])

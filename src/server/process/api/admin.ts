@@ -3,6 +3,7 @@ import { AuditService } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectExportService } from '../../../../gen/attestation/admin/v1/exports_pb.js';
 import { LogService } from '../../../../gen/attestation/admin/v1/logs_pb.js';
 import { ProjectService } from '../../../../gen/attestation/admin/v1/projects_pb.js';
+import { SubmissionService } from '../../../../gen/attestation/admin/v1/submissions_pb.js';
 import { TrustRuleService } from '../../../../gen/attestation/admin/v1/trust_rules_pb.js';
 import { TufService } from '../../../../gen/attestation/admin/v1/tuf_pb.js';
 import { UsageService } from '../../../../gen/attestation/admin/v1/usage_pb.js';
@@ -13,11 +14,13 @@ import { auditHandlers } from '../../admin/audit.js';
 import { projectHandlers } from '../../admin/projects.js';
 import { trustRuleHandlers } from '../../admin/trust/trust-rules.js';
 import { usageHandlers } from '../../admin/usage.js';
+import { submissionHandlers } from '../../attestations/statements/erase-statement.js';
 import { createRandomSource } from '../../core/random.js';
 import type { Pool } from '../../database/connect.js';
 import { projectExportHandlers } from '../../exports/rpc/admin-exports.js';
 import type { ServiceEntry } from '../../http/services.js';
 import { openIdempotency } from '../../idempotency/idempotency.js';
+import type { SendJob } from '../../jobs/send-after.js';
 import { deriveKeyRing } from '../../keys/key-ring.js';
 import type { TufKey } from '../../keys/tuf-keys.js';
 import { logHandlers } from '../../log/admin-logs.js';
@@ -36,6 +39,7 @@ type AdminDeps = {
   cursors: Cursors;
   /** Tells every process of a changed key or trust rule. */
   onKeyChange: (id: string) => void;
+  send: SendJob;
   dashboard: Dashboard | undefined;
   trustRoots: TrustRootsReader;
   tufKeys: readonly TufKey[];
@@ -47,6 +51,7 @@ export function adminServices({
   pool,
   cursors,
   onKeyChange,
+  send,
   dashboard,
   trustRoots,
   tufKeys,
@@ -80,6 +85,7 @@ export function adminServices({
     { desc: LogService, handlers: logHandlers(shared) },
     { desc: WitnessService, handlers: witnessHandlers(shared) },
     { desc: TufService, handlers: tufHandlers({ ...shared, trustRoots, tufKeys }) },
+    { desc: SubmissionService, handlers: submissionHandlers({ ...shared, send }) },
     ...(dashboard === undefined ? [] : [dashboard.service]),
   ];
 }

@@ -89,7 +89,8 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   };
   services.push(tokenService(config, { ...options, pool, takeReads: readLimits.take, onKeyChange }));
   const { tufKeys } = parts;
-  const admin = adminServices({ config, pool, cursors, onKeyChange, dashboard, trustRoots, tufKeys });
+  const { send } = jobs;
+  const admin = adminServices({ config, pool, cursors, onKeyChange, send, dashboard, trustRoots, tufKeys });
   const shared: Omit<ServerDeps, 'services'> = {
     principals,
     isAdmin,
