@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type JsonValue } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
@@ -54,10 +54,10 @@ async function exchangeToken(
 ): Promise<ExchangedKey> {
   const { limits, log } = deps;
   limits.assertOpen(call.peer);
-  let from: { issuer?: unknown; subject?: unknown } = {};
+  let from: { issuer?: string | undefined; subject?: string | undefined } = {};
   try {
     const claims = readToken(token);
-    from = { issuer: claims.iss, subject: claims.sub };
+    from = { issuer: shown(claims.iss), subject: shown(claims.sub) };
     return await exchange(deps, call, await acceptToken(deps, { token, ...request }, claims));
   } catch (error) {
     if (!(error instanceof NotTrusted)) throw error;
@@ -67,6 +67,13 @@ async function exchangeToken(
     const message = `the token is not trusted; the operator's log has the reason under ${requestId}`;
     throw new ApiError(ErrorCode.TOKEN_NOT_TRUSTED, message);
   }
+}
+
+const MAX_SHOWN = 512;
+
+/** The start of a claim that is a text, for the log. */
+function shown(claim: JsonValue | undefined): string | undefined {
+  return typeof claim === 'string' ? claim.slice(0, MAX_SHOWN) : undefined;
 }
 
 /**
