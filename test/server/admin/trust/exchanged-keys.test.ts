@@ -130,7 +130,7 @@ t.test('a retry with a new key of the same identity replays; no other identity d
   t.equal((await submit(await newKey(spent.projectId, { sub: 'another' }), sha256, header)).status, 429);
 });
 
-t.test('who they are is in GetMe, in the audit log and in no list of API keys', async (t) => {
+t.test('who they are is in statements, in GetMe, in the audit log and in no list of API keys', async (t) => {
   const { projectId, ruleId } = await trust({ recordedClaims: ['repository', 'run_id'] });
   const key = await newKey(projectId);
   const identity = {
@@ -141,6 +141,16 @@ t.test('who they are is in GetMe, in the audit log and in no list of API keys', 
   const { json } = await app.rest('/v1/service/me', { apiKey: key.secret });
   t.match(json, { identity, api_key: { id: key.id, expires_at: /Z$/ }, project: { id: projectId } });
   const { id } = await submit(key);
+  await app.drain();
+  const shown = await app.rest(`/v1/attestations/${id}`, { apiKey: key.secret });
+  t.match(shown.json, { identity, status: 'witnessed' });
+  const bundle = await app.rest(`/v1/attestations/${id}/bundle`, { apiKey: key.secret });
+  const payloads = bundle.body.toString().match(/"payload":"([^"]+)"/)?.[1] ?? '';
+  t.match(
+    Buffer.from(payloads, 'base64').toString(),
+    /"subject":"repo:acme\/app:ref:refs\/heads\/main"/,
+    'signed',
+  );
   t.equal((await app.rest(`/v1/attestations/${id}`, { method: 'DELETE', apiKey: key.secret })).status, 200);
   const actor = { kind: 'AUDIT_ACTOR_KIND_API_KEY', id: key.id, identity };
   const entries = await auditOf(projectId);
