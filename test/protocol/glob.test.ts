@@ -1,4 +1,4 @@
-import { test } from 'tap';
+import t from 'tap';
 import { matchesGlob } from '../../src/protocol/glob.js';
 
 const MATCHES: [pattern: string, text: string][] = [
@@ -30,13 +30,13 @@ const OTHERS: [pattern: string, text: string][] = [
   ['a?', 'ab'],
 ];
 
-test('a glob matches the whole text', async (t) => {
+t.test('a glob matches the whole text', async (t) => {
   for (const [pattern, text] of MATCHES) t.ok(matchesGlob(pattern, text), `${pattern} matches ${text}`);
   for (const [pattern, text] of OTHERS)
     t.notOk(matchesGlob(pattern, text), `${pattern} does not match ${text}`);
 });
 
-test('a hostile pattern takes no more than its length times that of the text', async (t) => {
+t.test('a hostile pattern takes no more than its length times that of the text', async (t) => {
   const text = 'a'.repeat(100_000);
   const startedAt = process.cpuUsage();
   t.notOk(matchesGlob(`${'a*'.repeat(1_000)}b`, text));
