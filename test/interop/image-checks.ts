@@ -70,8 +70,8 @@ async function checkRegistry({ dir, service }: Scene, what: string, host: string
   ];
 }
 
-/** go-containerregistry's, which has the API. */
-async function startGoRegistry({ teardown }: Teardown): Promise<string> {
+/** Starts go-containerregistry's, which has the API, in memory. Returns its host and port. */
+export async function startGoRegistry({ teardown }: Teardown): Promise<string> {
   const child = spawn(tool('serve-registry'), { stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = once(child, 'close');
   teardown(() => {

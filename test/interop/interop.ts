@@ -9,6 +9,7 @@ import { checkEvidence } from './evidence-checks.js';
 import { checkImages } from './image-checks.js';
 import { checkManifest } from './manifest-check.js';
 import { HELP, type Options, readOptions } from './options.js';
+import { checkPolicies } from './policies/checks.js';
 import { checkReceipts } from './receipt-checks.js';
 import { type Row, tableOf } from './rows.js';
 import { checkRpcs } from './rpc-checks.js';
@@ -29,12 +30,12 @@ try {
   process.exitCode = 1;
 }
 
-async function interop({ installOnly, keep }: Options): Promise<void> {
+async function interop({ installOnly, keep, sources }: Options): Promise<void> {
   console.log(
     'npm run interop needs Go, Java, jq and openssl, and installs foreign tools into .interop/ (--help)',
   );
   await checkPrerequisites();
-  await installTools(console.log);
+  await installTools(sources, console.log);
   if (installOnly) return;
   const dir = await mkdtemp(join(tmpdir(), 'attest-interop-'));
   try {
@@ -66,6 +67,7 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkConformance,
       checkExports,
       checkImages,
+      checkPolicies,
       checkWitnesses,
       checkReceipts,
       checkEvidence,

@@ -2,29 +2,33 @@ import { parseArgs } from 'node:util';
 
 export const HELP = `npm run interop -- [options]
 
-Gives what this service makes to programs that were not written for it: the lines of docs/verifying.md
-(openssl, jq, cosign), sigstore-go, Sigstore's timestamp-authority, Tessera's client and fsck, a gRPC client in Go that
-buf and protoc-gen-go make with the buf.gen.yaml of docs/clients, REST clients that openapi-generator (Python, Java, Go,
-TypeScript), openapi-python-client, oapi-codegen and hey-api make of the OpenAPI document, a table of tampered bundles,
-Connect's conformance cases for a server of test/interop on the service's path for RPCs (those that fail are in
-test/interop/conformance/known-failing.txt, each with its reason), for exports the S3-compatible store versitygw, for
-images go-containerregistry's registry and Debian's docker-registry with cosign and oras, for C2SP witnesses litewitness and
-torchwood, for COSE receipts scitt-cose, for the TUF repository cosign, npm sigstore and python-tuf, for OpenTimestamps ots,
-and for EVM witnesses cast. Sigstore's timestamp-authority is a witness of the service. Starts its own services. Prints a
-table; ends with 1 if any program does other than it should. A check that throws has one row, and the others run.
+Gives what this service makes to programs that were not written for it: the lines of docs/verifying.md (openssl, jq,
+cosign), sigstore-go, sigstore-python, Sigstore's timestamp-authority, tspclient-go, Tessera's client and fsck, a gRPC
+client in Go that buf and protoc-gen-go make with the buf.gen.yaml of docs/clients, REST clients that openapi-generator
+(Python, Java, Go, TypeScript), openapi-python-client, oapi-codegen and hey-api make of the OpenAPI document, a table of
+tampered bundles, Connect's conformance cases for a server of test/interop on the service's path for RPCs (those that
+fail are in test/interop/conformance/known-failing.txt, each with its reason), for exports the S3-compatible store
+versitygw, for images go-containerregistry's registry and Debian's docker-registry with cosign and oras, for the rules of
+docs/policies.md OPA, conftest, kyverno-json, Conforma's rules, cosign and in-toto's attestation-verifier, for the TUF
+repository cosign, npm sigstore and python-tuf, for C2SP witnesses litewitness and torchwood, for COSE receipts
+scitt-cose, for OpenTimestamps ots, and for EVM witnesses cast. Sigstore's timestamp-authority is a witness of the
+service. Starts its own services. Prints a table; ends with 1 if any program does other than it should. A check that
+throws has one row, and the others run.
 
-Needs Go 1.25.8 or newer, Python 3.11 with venv, a JDK of 11 or newer with Maven, jq, curl, openssl and ssh on the PATH.
-Installs, through the Go module proxy, cosign, litewitness, grpcurl, connectconformance, oras, versitygw, oapi-codegen,
-protoc-gen-go, protoc-gen-go-grpc and the programs of test/interop/go into .interop/ of this checkout, which git ignores;
-modules go into Go's own cache. Installs scitt-cose, opentimestamps-client, tuf and openapi-python-client from PyPI, cast and
-hey-api from npm, and openapi-generator from Maven Central there as well; what Java clients need goes into Maven's own
-cache. The first run takes some minutes and 2 GB, the next ones some minutes.
+Needs Go 1.26.8 or newer, Python 3.11 with venv, a JDK of 11 or newer with Maven, git, jq, curl, openssl and ssh on the
+PATH. Installs, through the Go module proxy, cosign, litewitness, grpcurl, connectconformance, opa, conftest,
+kyverno-json, oras, versitygw, oapi-codegen, protoc-gen-go, protoc-gen-go-grpc and the programs of test/interop/go into
+.interop/ of this checkout, which git ignores; modules go into Go's own cache. Checks Conforma's rules and
+attestation-verifier out of their repositories. Installs scitt-cose, sigstore, opentimestamps-client, tuf and
+openapi-python-client from PyPI, cast and hey-api from npm, and openapi-generator from Maven Central there as well; what
+Java clients need goes into Maven's own cache. The first run takes some minutes and 2 GB, the next ones some minutes.
 
   --install    only install
-  --keep       keep the folder with the bundles, and say where it is`;
+  --keep       keep the folder with the bundles, and say where it is
+  --sources    URL or folder that has the repositories as owner/name (https://github.com)`;
 
 /** What to do. */
-export type Options = { installOnly: boolean; keep: boolean };
+export type Options = { installOnly: boolean; keep: boolean; sources: string };
 
 /** Reads the command line. Throws an Error that says what is wrong; undefined when help is wanted. */
 export function readOptions(args: string[]): Options | undefined {
@@ -34,8 +38,10 @@ export function readOptions(args: string[]): Options | undefined {
       help: { type: 'boolean', short: 'h' },
       install: { type: 'boolean' },
       keep: { type: 'boolean' },
+      sources: { type: 'string' },
     },
   });
   if (values.help) return undefined;
-  return { installOnly: values.install ?? false, keep: values.keep ?? false };
+  const { install = false, keep = false, sources = 'https://github.com' } = values;
+  return { installOnly: install, keep, sources };
 }

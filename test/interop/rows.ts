@@ -16,15 +16,23 @@ export function accepting(tool: string, what: string, { code, output }: Said, sa
   return { tool, what, does: code === 0 ? 'accepts' : 'refuses', isRight, said: output };
 }
 
-/** The row of a program that must refuse. One that cannot be run at all, or crashes, is not taken for one that refuses. */
-export function refusing(tool: string, what: string, { code, output }: Said): Row {
+/**
+ * The row of a program that must refuse; it must print all of `says`. One that cannot be run at all, or crashes, is not taken for
+ * one that refuses.
+ */
+export function refusing(
+  tool: string,
+  what: string,
+  { code, output }: Said,
+  says: readonly RegExp[] = [],
+): Row {
   const isCrash =
     code === null || code > 125 || /^panic: |command not found|no such file|ENOENT/im.test(output);
   return {
     tool,
     what,
     does: code === 0 ? 'accepts' : 'refuses',
-    isRight: code !== 0 && !isCrash,
+    isRight: code !== 0 && !isCrash && says.every((pattern) => pattern.test(output)),
     said: output,
   };
 }

@@ -6,11 +6,13 @@ import { PROGRAM } from '../support/calling/run-cli.js';
 import { codeBlocks } from '../support/source/pages.js';
 import { CLIENT_PACKAGES, installGenerators, OAPI_CODEGEN } from './clients/install.js';
 import { run, runOrThrow, type Said } from './command.js';
+import { installSources } from './policies/sources.js';
 
 /** This checkout. */
 export const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 
-const FOLDER = join(CHECKOUT, '.interop');
+/** Where everything is installed. */
+export const FOLDER = join(CHECKOUT, '.interop');
 const BIN = join(FOLDER, 'bin');
 /** A copy of `test/interop/go`, into which code is generated. */
 export const MODULE = join(FOLDER, 'module');
@@ -31,6 +33,13 @@ const INSTALLED = [
     path: 'connectrpc.com/conformance/cmd/connectconformance',
     version: CONFORMANCE,
   },
+  { name: 'opa', path: 'github.com/open-policy-agent/opa', version: 'v1.22.3' },
+  { name: 'conftest', path: 'github.com/open-policy-agent/conftest', version: 'v0.71.1' },
+  {
+    name: 'kyverno-json',
+    path: 'github.com/kyverno/kyverno-json',
+    version: 'v0.0.4-0.20240730143747-aade3d42fc0e',
+  },
   { name: 'oras', path: 'oras.land/oras/cmd/oras', version: 'v1.3.0' },
   { name: 'versitygw', path: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' },
   OAPI_CODEGEN,
@@ -39,7 +48,7 @@ const INSTALLED = [
 export const PYTHON = join(FOLDER, 'python');
 const NPM = join(FOLDER, 'npm');
 const FOUNDRY = '1.7.1';
-const OLDEST_GO = [1, 25, 8];
+const OLDEST_GO = [1, 26, 8];
 const PROGRAMS = [
   'verify-bundle',
   'read-timestamp',
@@ -63,6 +72,7 @@ export function tool(name: string): string {
 export async function checkPrerequisites(): Promise<void> {
   for (const [command, flag] of [
     ['go', 'version'],
+    ['git', '--version'],
     ['jq', '--version'],
     ['openssl', 'version'],
     ['bash', '--version'],
@@ -81,8 +91,8 @@ export async function checkPrerequisites(): Promise<void> {
   }
 }
 
-/** Installs what is not there yet, and builds the programs of `test/interop/go` anew. */
-export async function installTools(say: (text: string) => void): Promise<void> {
+/** Installs what is not there yet, and builds the programs of `test/interop/go` anew; `sources` has repositories as owner/name. */
+export async function installTools(sources: string, say: (text: string) => void): Promise<void> {
   await mkdir(BIN, { recursive: true });
   for (const { name, path, version } of INSTALLED) {
     const built = await run('go', ['version', '-m', tool(name)]);
@@ -92,6 +102,7 @@ export async function installTools(say: (text: string) => void): Promise<void> {
   }
   await installPython();
   await installCast();
+  await installSources(FOLDER, BIN, sources);
   for (const [name, line] of Object.entries(await installGenerators(FOLDER, NPM)))
     await writeScript(name, line);
   say('building the programs of test/interop/go into .interop/bin');

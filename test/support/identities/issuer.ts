@@ -1,6 +1,7 @@
 /** An issuer of OpenID Connect tokens as CI services have it: discovery, keys, and tokens of their jobs. */
 import { randomUUID } from 'node:crypto';
-import { createServer, type ServerResponse } from 'node:http';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import {
   type CryptoKey,
@@ -29,9 +30,13 @@ export type Issuer = {
   sign: (claims: JWTPayload, header?: Partial<JWTHeaderParameters>, key?: SigningKey) => Promise<string>;
 };
 
-/** Starts one with a key, until the test ends. */
-export async function startIssuer(t: Pick<Test, 'teardown'>, algorithm = 'RS256'): Promise<Issuer> {
-  const server = createServer((request, response) => {
+/** Starts one with a key, until the test ends; with https if it gets a certificate. */
+export async function startIssuer(
+  t: Pick<Test, 'teardown'>,
+  algorithm = 'RS256',
+  tls?: ServerOptions,
+): Promise<Issuer> {
+  const answer: RequestListener = (request, response) => {
     const path = request.url ?? '';
     if (path.startsWith('/.well-known/')) issuer.asked.discovery++;
     if (path === '/keys') issuer.asked.keys++;
@@ -39,14 +44,15 @@ export async function startIssuer(t: Pick<Test, 'teardown'>, algorithm = 'RS256'
     response.setHeader('content-type', 'application/json');
     const discovery = { issuer: issuer.url, jwks_uri: `${issuer.url}/keys` };
     response.end(JSON.stringify(path === '/keys' ? { keys: issuer.keys.map(({ jwk }) => jwk) } : discovery));
-  });
+  };
+  const server = tls === undefined ? createServer(answer) : createTlsServer(tls, answer);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.teardown(() => {
     server.closeAllConnections();
     server.close();
   });
   const issuer: Issuer = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     asked: { discovery: 0, keys: 0 },
     keys: [],
     answer: undefined,
