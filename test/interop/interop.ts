@@ -19,6 +19,7 @@ import { openScene } from './scene.js';
 import { checkSigstore, checkStamps } from './sigstore-checks.js';
 import { checkPrerequisites, installTools } from './tools.js';
 import { checkTuf } from './tuf-checks.js';
+import { checkKeyless, checkProof, checkTokens } from './verifiers/checks.js';
 import { checkWitnesses } from './witness-checks.js';
 
 try {
@@ -60,6 +61,9 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkSigstore,
       checkStamps,
       checkTimestamps,
+      checkTokens,
+      checkProof,
+      checkKeyless,
       checkPublicLog,
       checkClient,
       checkGeneratedClients,

@@ -122,7 +122,8 @@ async function cosign(dir: string, instead: Instead, flag = ''): Promise<Said> {
   return paste(`${withFiles(line, instead)} ${flag}`, dir);
 }
 
-async function sigstoreGo(dir: string, instead: Instead, ...flags: string[]): Promise<Said> {
+/** What sigstore-go says of the bundle, with other files in the places of some. */
+export async function sigstoreGo(dir: string, instead: Instead, ...flags: string[]): Promise<Said> {
   const files = ['report.json', 'sigstore.json', 'trusted_root.json', 'dsse.pem'];
   return run(tool('verify-bundle'), [...flags, ...files.map((name) => instead[name] ?? name)], { cwd: dir });
 }

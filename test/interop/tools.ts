@@ -52,10 +52,12 @@ const OLDEST_GO = [1, 26, 8];
 const PROGRAMS = [
   'verify-bundle',
   'read-timestamp',
+  'read-token',
   'serve-timestamps',
   'serve-registry',
   'check-log',
   'check-policy',
+  'check-proof',
   'feed-witness',
   'add-witness-log',
 ];
@@ -117,6 +119,7 @@ export async function installTools(sources: string, say: (text: string) => void)
 /** Into an environment of their own. */
 const PYTHON_PACKAGES = [
   'scitt-cose==0.5.0',
+  'sigstore==4.5.1',
   'opentimestamps-client==0.7.2',
   'tuf==7.0.1',
   ...CLIENT_PACKAGES,

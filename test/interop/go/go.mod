@@ -5,6 +5,7 @@ go 1.25.8
 require (
 	filippo.io/torchwood v0.9.1-0.20260706112420-c22a68158d96
 	github.com/google/go-containerregistry v0.21.7
+	github.com/notaryproject/tspclient-go v1.0.0
 	github.com/sigstore/sigstore v1.10.8
 	github.com/sigstore/sigstore-go v1.3.0
 	github.com/sigstore/timestamp-authority/v2 v2.1.3

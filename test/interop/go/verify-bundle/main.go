@@ -1,6 +1,7 @@
 // Verifies a Sigstore bundle with sigstore-go: a file, the bundle, a trusted root and a public key in PEM. As
 // docs/verifying.md says, an entry in the log is required and no time stamp; with -time a time stamp or the log's own
-// time is required too, as in the library's documentation, and with -stamp a time stamp over the signature.
+// time is required too, as in the library's documentation, and with -stamp a time stamp over the signature. With -identity
+// the signature must be by a certificate with that subject, as gh requires.
 package main
 
 import (
@@ -20,12 +21,14 @@ import (
 func main() {
 	wantsTime := flag.Bool("time", false, "want a time stamp, or a time from the log")
 	wantsStamp := flag.Bool("stamp", false, "want a time stamp over the signature")
+	identity := flag.String("identity", "", "want a certificate with this subject")
 	flag.Parse()
 	if flag.NArg() != 4 {
-		fmt.Fprintln(os.Stderr, "usage: verify-bundle [-time] [-stamp] FILE BUNDLE TRUSTED_ROOT KEY")
+		fmt.Fprintln(os.Stderr, "usage: verify-bundle [-time] [-stamp] [-identity SUBJECT] FILE BUNDLE TRUSTED_ROOT KEY")
 		os.Exit(2)
 	}
-	if err := check(timeOption(*wantsTime, *wantsStamp), flag.Arg(0), flag.Arg(1), flag.Arg(2), flag.Arg(3)); err != nil {
+	time := timeOption(*wantsTime, *wantsStamp)
+	if err := check(time, *identity, flag.Arg(0), flag.Arg(1), flag.Arg(2), flag.Arg(3)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -43,7 +46,15 @@ func timeOption(wantsTime, wantsStamp bool) verify.VerifierOption {
 	}
 }
 
-func check(time verify.VerifierOption, artifactPath, bundlePath, rootPath, keyPath string) error {
+func signerOption(identity string) (verify.PolicyOption, error) {
+	if identity == "" {
+		return verify.WithKey(), nil
+	}
+	wanted, err := verify.NewShortCertificateIdentity("", ".*", identity, "")
+	return verify.WithCertificateIdentity(wanted), err
+}
+
+func check(time verify.VerifierOption, identity, artifactPath, bundlePath, rootPath, keyPath string) error {
 	signed, err := bundle.LoadJSONFromPath(bundlePath)
 	if err != nil {
 		return err
@@ -65,7 +76,11 @@ func check(time verify.VerifierOption, artifactPath, bundlePath, rootPath, keyPa
 		return err
 	}
 	defer artifact.Close()
-	_, err = verifier.Verify(signed, verify.NewPolicy(verify.WithArtifact(artifact), verify.WithKey()))
+	signer, err := signerOption(identity)
+	if err != nil {
+		return err
+	}
+	_, err = verifier.Verify(signed, verify.NewPolicy(verify.WithArtifact(artifact), signer))
 	return err
 }
 
