@@ -17,7 +17,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   usage: 'show submissions and reads of a project or a key',
   'audit-log': 'show who changed what in the service, newest first',
   witnesses: 'show the status of the witnesses, and retry one now',
-  tuf: "publish the trust roots for Sigstore's tools in a TUF repository, and rotate its keys",
+  tuf: "publish the trust roots in a TUF repository, for Sigstore's tools",
   submissions: 'erase the signed statement of a submission; this cannot be undone',
   log: 'show the logs, and recover from a frozen one',
   'dsse-keys': 'show and rotate the keys that sign statements',
