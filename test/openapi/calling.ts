@@ -5,7 +5,7 @@ import { httpBindings, type Template } from '../../src/server/http/rest/http-rul
 import { type Known, sampleOf } from '../server/rpc/samples.js';
 import type { App } from '../support/app.js';
 import type { RestAnswer, RestOptions } from '../support/calling/rpc-clients.js';
-import { publicMethods, restRequest } from '../support/calling/rpcs.js';
+import { bodyOf, publicMethods, restRequest } from '../support/calling/rpcs.js';
 import type { Operation } from '../support/judging/contract.js';
 
 /** An operation of the document with the RPC that it is, and what its path sets by itself. */
@@ -73,14 +73,16 @@ export function messageOf(
 
 /** Sends it by REST. */
 export function send(app: App, callable: Callable, attempt: Attempt): Promise<RestAnswer> {
-  const { path, method, body } = restRequest(callable.method, messageOf(callable, attempt));
+  const wanted = restRequest(callable.method, messageOf(callable, attempt));
+  const { path, method } = wanted;
+  const sent = bodyOf(wanted);
   const { query, ...raw } = attempt.raw ?? {};
   const separator = path.includes('?') ? '&' : '?';
   return app.rest(query === undefined ? path : path + separator + query, {
     method,
     apiKey: attempt.apiKey,
-    body: raw.body ?? body,
-    headers: { ...attempt.headers, ...raw.headers },
+    body: raw.body ?? sent.body,
+    headers: { ...sent.headers, ...attempt.headers, ...raw.headers },
   });
 }
 

@@ -27,6 +27,7 @@ export function onlyRequired(contract: Contract, operation: Operation, request: 
   return {
     method: request.method,
     path: withQuery(pathname, new URLSearchParams(query)),
+    ...(request.raw && { raw: request.raw }),
     body: body?.required
       ? (stripped(contract, { schema: body.schema, value: request.body }) as JsonObject)
       : undefined,
@@ -43,6 +44,8 @@ export function omissions(contract: Contract, operation: Operation, request: Res
   });
   const { body } = operation;
   if (!body?.required) return withoutParameters;
+  const { raw, ...rest } = request;
+  if (raw !== undefined) return [...withoutParameters, { what: 'its body', request: rest }];
   const bodies = withoutMembers(contract, { schema: body.schema, value: request.body }, '');
   return [
     ...withoutParameters,

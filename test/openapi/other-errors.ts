@@ -17,6 +17,7 @@ import { exchangeRaw, parseRaw } from '../support/calling/raw-http.js';
 import { callers, type Outcome } from '../support/calling/surfaces.js';
 import { newKey } from '../support/calling/test-keys.js';
 import type { ErrorAnswer } from '../support/judging/envelope.js';
+import { signedStatement } from '../support/scitt/signed-statement.js';
 import { KEYS, startApiServer } from '../support/servers/api-server.js';
 
 /** Answers by REST and outcomes elsewhere, each of the same error. */
@@ -48,6 +49,10 @@ export const OTHER_ERRORS: Readonly<Record<string, (t: Test, app: App) => Promis
     const head = 'POST /v1/attestations HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n';
     return byRest(readRaw(await exchangeRaw(port, head)));
   },
+  'scitt.malformed': byStatement(Buffer.from('d2')),
+  'scitt.bad_algorithm': byStatement(signedStatement({ algorithm: 5 })),
+  'scitt.payload_missing': byStatement(signedStatement({ payload: null })),
+  'scitt.rejected': byStatement(signedStatement({ header: new Map([[2, [99]]]) })),
   'idempotency.in_progress': async (_t, app) => {
     const owner = await newKey(app);
     const holder = await app.pool.reserve();
@@ -162,4 +167,14 @@ async function everywhere(
 function readRaw(text: string): ErrorAnswer {
   const { status, headers, body } = parseRaw(text);
   return { status, headers, json: JSON.parse(body) };
+}
+
+/** Registers what is no statement that the service takes. */
+function byStatement(body: Uint8Array): (t: Test, app: App) => Promise<Provoked> {
+  return async (_t, app) => {
+    const { key: apiKey } = await newKey(app);
+    return byRest(
+      await app.rest('/entries', { apiKey, body, headers: { 'content-type': 'application/cose' } }),
+    );
+  };
 }

@@ -20,7 +20,7 @@
 // nothing left. The headers of every answer say what is left, `GET /v1/service/me` says all of it, and what is over is
 // `429 rate_limit.exceeded` with `Retry-After`.
 //
-// Every error has the same envelope, and a dotted code that says what to do. A path that nothing has is
+// Every error has the same envelope, and a dotted code that says what to do; those of `/entries` are in CBOR. A path that nothing has is
 // `404 route.not_found`, a method that a path has not is `405 request.method_not_allowed` with `Allow`.
 //
 // The same calls are served as Connect, gRPC and gRPC-Web, under the name that each has as its RPC (`x-rpc`);

@@ -46,6 +46,12 @@ const HEADERS: Readonly<Record<string, Header>> = {
     schema: { type: 'string' },
     example: '"reads-1s";q=600;w=1',
   },
+  location: {
+    required: true,
+    description: 'The path of the resource.',
+    schema: { type: 'string', format: 'uri-reference' },
+    example: '/entries/sub_01KE8G5JQ2M9X4T7V0B3N6R8SW',
+  },
   'retry-after': {
     description: 'After how many seconds to try again.',
     schema: { type: 'integer', minimum: 1 },

@@ -55,9 +55,12 @@ export function parameters(components: Components, operation: Operation): JsonOb
 
 /** The body of an operation's request; undefined if it has none. */
 export function findRequestBody(components: Components, operation: Operation): JsonObject | undefined {
-  const { method, binding, bodyKind } = operation;
+  const { method, binding, bodyKind, rules } = operation;
   if (bodyKind === 'none') return undefined;
-  if (bodyKind === 'raw') return { required: true, content: { '*/*': { schema: BINARY } } };
+  if (bodyKind === 'raw') {
+    const types = rules.requestTypes.length === 0 ? ['*/*'] : rules.requestTypes;
+    return { required: true, content: Object.fromEntries(types.map((type) => [type, { schema: BINARY }])) };
+  }
   const field = method.input.fields.find(({ name }) => name === binding.body);
   if (field !== undefined) {
     const schema = valueSchema(components, field, 'request');

@@ -3,6 +3,7 @@ import type { DescFile, DescMessage, JsonObject } from '@bufbuild/protobuf';
 import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { errorRules } from '../../protocol/error-rules.js';
+import { CONCISE_PROBLEM_TYPE } from '../../server/core/http/concise-problem.js';
 import { isHttpBody } from '../../server/http/rest/request.js';
 import { type Components, refTo } from './components.js';
 import { byStatus, errorCodes } from './error-codes.js';
@@ -16,6 +17,7 @@ import { fieldSchema, messageRef } from './schema.js';
 /** Statuses of responses to calls that were possibly not counted. */
 const BEFORE_COUNTING: ReadonlySet<number> = new Set([401, 500, 503, 504]);
 
+const PENDING = 'The answer is not ready: ask for `Location` after `Retry-After`.';
 const UNCHANGED = 'The client has it as it is: `If-None-Match` names it.';
 
 /** All responses of an operation by status: success, 304 if it has entity tags, each error. */
@@ -31,9 +33,17 @@ export function responses(components: Components, operation: Operation, errors: 
     errorResponse(components, errors, codes, {
       isCounted: rules.bucket !== Bucket.UNSPECIFIED,
       isBeforeCounting: BEFORE_COUNTING.has(status),
+      isConcise: rules.conciseProblems,
     }),
   ]);
-  return { ...success, ...unchanged, ...Object.fromEntries(failures) };
+  return { ...success, ...pendingResponses(operation), ...unchanged, ...Object.fromEntries(failures) };
+}
+
+function pendingResponses(operation: Operation): JsonObject {
+  const headers = headerRefs([...alwaysHeaders(operation), 'retry-after']);
+  return Object.fromEntries(
+    operation.rules.pendingStatuses.map((status) => [status, { description: PENDING, headers }]),
+  );
 }
 
 function successResponse(components: Components, operation: Operation): JsonObject {
@@ -67,6 +77,7 @@ function alwaysHeaders(operation: Operation): string[] {
     'cache-control',
     ...(hasEntityTag(operation) ? ['etag'] : []),
     ...(rules.attachment ? ['content-disposition'] : []),
+    ...(rules.pendingStatuses.length > 0 ? ['location'] : []),
   ];
 }
 
@@ -98,16 +109,12 @@ function errorResponse(
   components: Components,
   errors: ErrorMessages,
   codes: readonly ErrorCode[],
-  { isCounted, isBeforeCounting }: { isCounted: boolean; isBeforeCounting: boolean },
+  { isCounted, isBeforeCounting, isConcise }: Record<'isCounted' | 'isBeforeCounting' | 'isConcise', boolean>,
 ): JsonObject {
   const rules = codes.map(errorRules);
   const suffix = isCounted || isBeforeCounting ? '' : 'Uncounted';
-  const name = rules.map(({ code }) => pascal(code)).join('Or') + suffix;
+  const name = (isConcise ? 'Concise' : '') + rules.map(({ code }) => pascal(code)).join('Or') + suffix;
   if (components.responses.has(name)) return refTo('responses', name);
-  const schemas = codes.map((code) => errorSchemaRef(components, errors, code));
-  const [only] = schemas;
-  const schema = only !== undefined && schemas.length === 1 ? only : { anyOf: schemas };
-  const examples = codes.map((code) => [errorRules(code).code, errorExampleRef(components, errors, code)]);
   const headers = [
     'x-request-id',
     ...(isCounted && !isBeforeCounting ? RATE_HEADERS : []),
@@ -116,9 +123,23 @@ function errorResponse(
   components.responses.set(name, {
     description: rules.map(({ code, summary }) => `\`${code}\`: ${summary}`).join('\n\n'),
     headers: headerRefs(headers),
-    content: { 'application/json': { schema, examples: Object.fromEntries(examples) } },
+    content: isConcise
+      ? { [CONCISE_PROBLEM_TYPE]: { schema: BINARY } }
+      : { 'application/json': envelopeContent(components, errors, codes) },
   });
   return refTo('responses', name);
+}
+
+function envelopeContent(
+  components: Components,
+  errors: ErrorMessages,
+  codes: readonly ErrorCode[],
+): JsonObject {
+  const schemas = codes.map((code) => errorSchemaRef(components, errors, code));
+  const [only] = schemas;
+  const schema = only !== undefined && schemas.length === 1 ? only : { anyOf: schemas };
+  const examples = codes.map((code) => [errorRules(code).code, errorExampleRef(components, errors, code)]);
+  return { schema, examples: Object.fromEntries(examples) };
 }
 
 function hasEntityTag({ rules, httpMethod }: Operation): boolean {

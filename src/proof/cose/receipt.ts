@@ -5,6 +5,7 @@
 import { FormatError } from '../bytes/format-error.js';
 import { HASH_BYTES } from '../log/merkle.js';
 import { type CborValue, decodeCbor, encodeCbor } from './cbor.js';
+import { SIGN1_TAG, sigStructure } from './sign1.js';
 
 /** The signed header: the log's origin as the issuer, the submission's id as the subject, and the key's id. */
 type ReceiptHeader = {
@@ -27,7 +28,6 @@ export type Inclusion = {
 export type Receipt = ReceiptHeader &
   Inclusion & { readonly protectedHeader: Uint8Array; readonly signature: Uint8Array };
 
-const SIGN1 = 18;
 const [ALG, KID, CWT_CLAIMS, VDS, VDP] = [1, 4, 15, 395, 396];
 const ES256 = -7;
 const RFC9162_SHA256 = 1;
@@ -55,11 +55,11 @@ export function encodeReceiptHeader({ issuer, subject, keyId, size }: ReceiptHea
 }
 
 /**
- * The bytes signed with ES256: the Sig_structure of RFC 9052, section 4.4. They cannot be the input of a DSSE
+ * The bytes signed with ES256, of which the root is the payload. They cannot be the input of a DSSE
  * signature.
  */
 export function receiptToSign(protectedHeader: Uint8Array, root: Uint8Array): Uint8Array {
-  return encodeCbor(['Signature1', protectedHeader, new Uint8Array(), root]);
+  return sigStructure({ protectedHeader, payload: root });
 }
 
 /** Encodes a receipt. Throws RangeError for a tree of one leaf: the format has no empty path. */
@@ -70,13 +70,13 @@ export function encodeReceipt(
   if (path.length === 0) throw new RangeError('a receipt has no empty path');
   const proofs = new Map([[INCLUSION, [encodeCbor([size, index, [...path]])]]]);
   const unprotected = new Map([[VDP, proofs]]);
-  return encodeCbor({ tag: SIGN1, value: [protectedHeader, unprotected, null, signature] });
+  return encodeCbor({ tag: SIGN1_TAG, value: [protectedHeader, unprotected, null, signature] });
 }
 
 /** Parses a receipt of this form. Throws FormatError for any other; checks no signature. */
 export function parseReceipt(bytes: Uint8Array): Receipt {
   const message = decodeCbor(bytes);
-  if (message === null || typeof message !== 'object' || !('tag' in message) || message.tag !== SIGN1) {
+  if (message === null || typeof message !== 'object' || !('tag' in message) || message.tag !== SIGN1_TAG) {
     throw new FormatError('it is not a COSE_Sign1');
   }
   const [protectedHeader, unprotected, payload, signature] = arrayOf(message.value, 4, 'the COSE_Sign1');

@@ -40,6 +40,8 @@ export type Call = {
   nextItem: (() => ReadItem | undefined) | undefined;
   /** Of a batch: whether it has changed anything. Without changes its response may be replaced by an error. */
   hasChanged: boolean | undefined;
+  /** The HTTP status of a response that is pending: one of the method's `pending_statuses`. Undefined for others. */
+  pendingStatus: number | undefined;
   /** Response headers (gRPC: leading metadata), by lower-case name. */
   readonly responseHeaders: Map<string, string>;
 };

@@ -20,6 +20,8 @@ const SPARE_BYTES = 4 * 1024;
 const ENCODED_BYTES = 6;
 /** Maximum size of a character: two escapes. */
 const CHARACTER_BYTES = 12;
+/** Maximum size of a byte in base64. */
+const BASE64_BYTES = 1.5;
 /** A number, a time stamp, a duration, a bool. */
 const SCALAR_BYTES = 48;
 /** Minimum size of a value in canonical JSON: one byte and a separator. */
@@ -89,6 +91,8 @@ function valueSize(field: DescField, rules: FieldRules | undefined, within: Read
     case 'google.protobuf.Timestamp':
     case 'google.protobuf.Duration':
       return plain(SCALAR_BYTES);
+    case 'google.api.HttpBody':
+      return maxBytes === undefined ? OPEN : plain(maxBytes * BASE64_BYTES);
     default:
       return messageSize(field.message, within);
   }

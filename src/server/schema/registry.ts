@@ -40,6 +40,7 @@ const BUILT_IN = [
   'intoto.test_result.v0.1',
   'evaluation.v1',
   'ui_snapshot.v1',
+  'scitt.statement.v1',
 ].map((name) => fileURLToPath(new URL(`./${name}.json`, import.meta.url)));
 
 /**

@@ -11,6 +11,7 @@ import { ErrorDetailSchema } from '../../../gen/attestation/v1/errors_pb.js';
 import { httpBindings } from '../../../src/server/http/rest/http-rule.js';
 import { startApp } from '../../support/app.js';
 import { enveloped } from '../../support/calling/raw-http.js';
+import { CONCISE_PROBLEM, restError } from '../../support/calling/rest-error.js';
 import { keyedMethods, rpcName } from '../../support/calling/rpcs.js';
 import { newKey } from '../../support/calling/test-keys.js';
 
@@ -46,6 +47,8 @@ async function ask(on: ClientHttp2Session, { method = 'POST', path, headers, bod
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
   await once(stream, 'end');
   stream.close();
+  const type = leading['content-type'];
+  if (type === CONCISE_PROBLEM) return restError(type, Buffer.concat(chunks)).code;
   return codeOf(headers['content-type'] ?? '', { ...leading, ...trailers }, Buffer.concat(chunks));
 }
 

@@ -5,6 +5,7 @@ import { rules, SessionAccess } from '../../../gen/attestation/options/v1/option
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { ExportService } from '../../../gen/attestation/v1/exports_pb.js';
+import { ScittService } from '../../../gen/attestation/v1/scitt_pb.js';
 import { WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
 import { startApp } from '../../support/app.js';
 import { keyedMethods, rpcName } from '../../support/calling/rpcs.js';
@@ -33,9 +34,12 @@ if (rest === undefined) throw new Error('there is no REST surface');
 const { createAttestation, getAttestation } = AttestationService.method;
 const { createWebhook } = WebhookService.method;
 const { createExport } = ExportService.method;
+const { registerStatement } = ScittService.method;
 
 /** Every call of a method here is sent with it, so that one answered to somebody else would be replayed to them. */
 const shared = ({ name }: { name: string }) => ({ 'idempotency-key': sharedKey(name) });
+/** What is not the same twice: of a receipt the signature is made for each call. */
+const NEVER_THE_SAME = ['GetMe', 'GetEntry'];
 /** What says nothing of any project. */
 const SAME_FOR_ALL = ['InfoService/GetHealth', 'InfoService/GetTrustRoots'];
 
@@ -53,6 +57,7 @@ async function ownSomething(
   );
   const { id = '', leafSha256, metadataSalt } = created.response as Record<string, string>;
   const changeable = await makeChangeable(rest!, owner.key);
+  const entry = await rest!.call(registerStatement, sampleOf(registerStatement, NOTHING), owner.key);
   const webhooks = await makeWebhooks(rest!, owner.key, headers(createWebhook));
   const { storeUrl, ...exports } = await makeExports(t, rest!, owner.key, headers(createExport));
   await app.drain();
@@ -71,6 +76,7 @@ async function ownSomething(
     },
     traces: [
       id,
+      entry.headers.location?.replace('/entries/', ''),
       batchId,
       leafSha256,
       metadataSalt,
@@ -173,7 +179,7 @@ t.test('two keys of one project and environment see the same', async (t) => {
   const two = await newKey(app, { projectId: one.projectId });
   const { known } = await ownSomething(one);
   for (const method of methods.filter(
-    ({ name }) => /^(?:Get|List|Download)/.test(name) && name !== 'GetMe',
+    ({ name }) => /^(?:Get|List|Download)/.test(name) && !NEVER_THE_SAME.includes(name),
   )) {
     const [first, second] = await Promise.all(
       [one, two].map(({ key }) => rest.call(method, sampleOf(method, known), key)),

@@ -13,6 +13,7 @@ import type { Surface } from '../../support/calling/rpc-clients.js';
 import { rpcName } from '../../support/calling/rpcs.js';
 import { BUCKET, OWNER, startStore } from '../../support/exports/s3/fixture.js';
 import { CANARY } from '../../support/judging/recorder.js';
+import { signedStatement } from '../../support/scitt/signed-statement.js';
 
 /** What requests name. */
 export type Known = {
@@ -86,6 +87,10 @@ const SAMPLES: Readonly<Record<string, (known: Known) => Record<string, unknown>
   'AttestationService/ListAttestations': () => ({ limit: 200 }),
   'AttestationService/GetBundle': ({ submissionId }) => ({ id: submissionId }),
   'AttestationService/DownloadBundle': ({ submissionId }) => ({ id: submissionId, format: 'bundle.json' }),
+  'ScittService/RegisterStatement': () => ({
+    statement: { contentType: 'application/cose', data: signedStatement({ subject: CANARY }) },
+  }),
+  'ScittService/GetEntry': ({ submissionId }) => ({ id: submissionId }),
   'BatchService/GetBatch': ({ batchId }) => ({ id: batchId }),
   'BatchService/ListBatches': () => ({ limit: 200 }),
   'WebhookService/CreateWebhook': () => WEBHOOK,

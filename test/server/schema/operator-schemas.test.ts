@@ -9,7 +9,14 @@ import {
   validateMetadata,
 } from '../../../src/server/schema/registry.js';
 
-const BUILT_IN = ['evaluation.v1', 'intoto.test_result.v0.1', 'purl', 'slsa.provenance.v1', 'ui_snapshot.v1'];
+const BUILT_IN = [
+  'evaluation.v1',
+  'intoto.test_result.v0.1',
+  'purl',
+  'scitt.statement.v1',
+  'slsa.provenance.v1',
+  'ui_snapshot.v1',
+];
 
 /** The problems of metadata, a line each; none when it is valid. */
 function problemsOf(metadata: JsonObject, schemas: SchemaRegistry): string[] {

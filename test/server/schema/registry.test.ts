@@ -3,7 +3,14 @@ import t from 'tap';
 import { validateMetadata } from '../../../src/server/schema/registry.js';
 import { changed, problemsOf, provenance, registry, testResult } from './samples.js';
 
-const BUILT_IN = ['evaluation.v1', 'intoto.test_result.v0.1', 'purl', 'slsa.provenance.v1', 'ui_snapshot.v1'];
+const BUILT_IN = [
+  'evaluation.v1',
+  'intoto.test_result.v0.1',
+  'purl',
+  'scitt.statement.v1',
+  'slsa.provenance.v1',
+  'ui_snapshot.v1',
+];
 
 t.test('metadata that keeps to its schema is valid', async (t) => {
   t.strictSame(problemsOf({ schema: 'purl', purl: 'pkg:npm/left-pad@1.3.0' }), []);

@@ -10,7 +10,8 @@ import {
 import { request } from 'undici';
 import { isHttpBody } from '../../../src/server/http/rest/request.js';
 import { compileReader } from '../../../src/server/json/codec.js';
-import { restRequest } from './rpcs.js';
+import { CONCISE_PROBLEM, type RestError, restError } from './rest-error.js';
+import { bodyOf, restRequest } from './rpcs.js';
 import { type Caller, callers, type Outcome } from './surfaces.js';
 
 /** One surface of the service: the answer is in ProtoJSON everywhere. */
@@ -39,8 +40,6 @@ export type RestOptions = {
 
 /** Told of every outcome. */
 export type Witnessing = { answered: (text: string, isError: boolean) => void };
-
-type ErrorJson = { code: string; message: string; details: JsonObject; request_id: string };
 
 const OTHERS = ['Connect JSON', 'gRPC', 'grpc-js'];
 
@@ -76,8 +75,15 @@ export async function rest(
     status: answer.statusCode,
     headers: answer.headers as Record<string, string>,
     body: bytes,
-    json: text.startsWith('{') ? JSON.parse(text) : {},
+    json: jsonOf(answer.headers['content-type'], bytes),
   };
+}
+
+/** The JSON of an answer; of concise problem details the envelope that has the same. */
+function jsonOf(contentType: unknown, body: Buffer): JsonObject {
+  if (contentType === CONCISE_PROBLEM) return { error: { ...restError(contentType, body) } };
+  const text = body.toString();
+  return text.startsWith('{') ? JSON.parse(text) : {};
 }
 
 function restSurface(baseUrl: string, witnessing: Witnessing): Surface {
@@ -86,10 +92,16 @@ function restSurface(baseUrl: string, witnessing: Witnessing): Surface {
     close: () => {},
     call: async (method, input, apiKey, headers = {}) => {
       const wanted = restRequest(method, input);
-      const answer = await rest(baseUrl, witnessing, wanted.path, { ...wanted, apiKey, headers });
+      const sent = bodyOf(wanted);
+      const answer = await rest(baseUrl, witnessing, wanted.path, {
+        method: wanted.method,
+        apiKey,
+        body: sent.body,
+        headers: { ...sent.headers, ...headers },
+      });
       const common = { status: answer.status, grpcCode: 0, headers: answer.headers };
-      if (answer.status >= 300) {
-        const { code, message, details, request_id } = answer.json.error as ErrorJson;
+      if (answer.status >= 400) {
+        const { code, message, details, request_id } = answer.json.error as RestError;
         return { ...common, code, message, details, requestId: request_id, response: {} };
       }
       const requestId = answer.headers['x-request-id'] ?? '';

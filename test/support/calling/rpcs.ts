@@ -12,7 +12,9 @@ import {
   type MessageInitShape,
 } from '@bufbuild/protobuf';
 import { Access, rules } from '../../../gen/attestation/options/v1/options_pb.js';
+import type { HttpBody } from '../../../gen/google/api/httpbody_pb.js';
 import { type HttpBinding, httpBindings } from '../../../src/server/http/rest/http-rule.js';
+import { isHttpBody } from '../../../src/server/http/rest/request.js';
 import { compileWriter } from '../../../src/server/json/codec.js';
 
 const FOLDER = new URL('../../../gen/attestation/v1/', import.meta.url);
@@ -44,13 +46,31 @@ export function rpcName({ parent, name }: DescMethodUnary): string {
 }
 
 /** An HTTP request of the REST surface. */
-export type RestRequest = { method: string; path: string; body: JsonObject | undefined };
+export type RestRequest = {
+  method: string;
+  path: string;
+  body: JsonObject | undefined;
+  /** A body that is no JSON. */
+  raw?: HttpBody;
+};
+
+/** The body of a request as it is sent, and its type if it is no JSON. */
+export function bodyOf({ body, raw }: RestRequest): {
+  body: JsonObject | Uint8Array | undefined;
+  headers: Record<string, string>;
+} {
+  return raw === undefined
+    ? { body, headers: {} }
+    : { body: raw.data, headers: { 'content-type': raw.contentType } };
+}
 
 /** A message as the REST request that its method's `google.api.http` option makes of it. */
 export function restRequest<I extends DescMessage>(
   method: DescMethodUnary<I>,
   input: MessageInitShape<I>,
 ): RestRequest {
+  const sent = findRaw(method, input);
+  if (sent !== undefined) return sent;
   const write = compileWriter(method.input as DescMessage) as (message: Message) => string;
   const members = JSON.parse(write(create(method.input, input))) as JsonObject;
   const binding = httpBindings(method).find((candidate) => fits(candidate, members));
@@ -69,6 +89,18 @@ export function restRequest<I extends DescMessage>(
     path: query === '' ? path : `${path}?${query}`,
     body: undefined,
   };
+}
+
+/** The request of a method whose body is a field of bytes of any type, and whose path has no variables. */
+function findRaw<I extends DescMessage>(
+  method: DescMethodUnary<I>,
+  input: MessageInitShape<I>,
+): RestRequest | undefined {
+  const [binding] = httpBindings(method);
+  const field = method.input.fields.find(({ name }) => name === binding?.body);
+  if (binding === undefined || field?.message === undefined || !isHttpBody(field.message)) return undefined;
+  const raw = (create(method.input, input) as unknown as Record<string, HttpBody>)[field.localName];
+  return { method: binding.httpMethod, path: pathOf(binding, {}), body: undefined, ...(raw && { raw }) };
 }
 
 /** Whether the literal segments of the path's variables are what the message has there. */

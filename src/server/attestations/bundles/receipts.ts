@@ -79,7 +79,8 @@ function noMoreReceipts({ origin }: Log): ApiError {
 async function newestTree({ pool, tiles }: ReceiptDeps, log: Log, index: number): Promise<SignedTree> {
   const newest = await findNewestPublishedBatch(pool, log.id);
   if (newest === undefined || newest.treeSize < 2) {
-    throw new ApiError(ErrorCode.BUNDLE_NOT_READY, 'a COSE receipt needs a second submission in the log');
+    const message = 'a COSE receipt needs a second submission in the log';
+    throw new ApiError(ErrorCode.BUNDLE_NOT_READY, message, {}, { 'retry-after': String(RETRY_SECONDS) });
   }
   const { treeSize: size, rootHash: root } = newest;
   const [proof = ''] = await tiles.prove(log.id, index, [size]);

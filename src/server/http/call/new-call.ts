@@ -34,6 +34,7 @@ export function newCall(
     bodyBytes: 0,
     nextItem: undefined,
     hasChanged: undefined,
+    pendingStatus: undefined,
     responseHeaders: new Map(),
   };
 }

@@ -216,7 +216,12 @@ function respondWithError(options: RestOptions, exchange: Exchange, error: unkno
     writeResponse(
       req,
       res,
-      errorResponse(apiError, requestId, call === undefined ? [] : callHeaders(options, call)),
+      errorResponse(
+        apiError,
+        requestId,
+        call === undefined ? [] : callHeaders(options, call),
+        call?.rules.conciseProblems,
+      ),
     );
   } catch (failure) {
     // A header of the call is invalid in HTTP: respond without them.

@@ -110,7 +110,8 @@ function rawFieldBody(desc: DescMessage, field: DescField): BodyReader {
     kind: 'raw',
     read: (parts, reading) => {
       const message = newMessage(desc);
-      set(message, httpBody(parts), reading);
+      // A request without a body and its type leaves the field out.
+      if (parts.body.length > 0 || parts.contentType !== '') set(message, httpBody(parts), reading);
       return { message };
     },
   };

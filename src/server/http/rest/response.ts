@@ -5,6 +5,7 @@ import type { HttpBody } from '../../../../gen/google/api/httpbody_pb.js';
 import { errorRules } from '../../../protocol/error-rules.js';
 import { type Call, type HandlerResponse, isSerialized, messageOf } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
+import { conciseProblem } from '../../core/http/concise-problem.js';
 import { assertMatch, etagOf, isNoneMatch } from '../../core/http/etag.js';
 import { acceptsGzip, MIN_COMPRESSED_BYTES } from '../../core/http/gzip.js';
 import { compileFieldWriter, compileWriter } from '../../json/codec.js';
@@ -24,6 +25,7 @@ export type ResponseRules = {
   hasEtag: boolean;
 };
 
+const EMPTY = new Uint8Array();
 const JSON_TYPE = 'application/json';
 /** Whether a private cache may store a response: never, or revalidated by its entity tag before each use. */
 const NO_STORE = 'no-store';
@@ -89,17 +91,25 @@ export function successResponse(
   if (etag !== undefined && isRead && isNoneMatch(call.header('if-none-match'), etag)) {
     return { status: 304, headers, body: undefined, etag };
   }
+  if (call.pendingStatus !== undefined) return { status: call.pendingStatus, headers, body: EMPTY, etag };
   headers.push('content-type', contentType);
   return { status: route.successStatus, headers, body, etag };
 }
 
 /**
- * The response to a rejected or failed request: the error envelope.
+ * The response to a rejected or failed request: the error envelope, or concise problem details if its method has them.
  *
  * @param headers those of its call
  */
-export function errorResponse(error: ApiError, requestId: string, headers: readonly string[]): HttpResponse {
-  const { contentType, body } = jsonBody(errorEnvelope(error.code, error.message, requestId, error.details));
+export function errorResponse(
+  error: ApiError,
+  requestId: string,
+  headers: readonly string[],
+  isConcise = false,
+): HttpResponse {
+  const { contentType, body } = isConcise
+    ? conciseProblem(error, requestId)
+    : jsonBody(errorEnvelope(error.code, error.message, requestId, error.details));
   const all = [...headers];
   for (const name of Object.keys(error.headers)) all.push(name, error.headers[name] as string);
   all.push('content-type', contentType, 'x-request-id', requestId);

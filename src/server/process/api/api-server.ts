@@ -31,7 +31,7 @@ import { batchHandlers } from '../../witnessing/rpc/batches.js';
 import type { Standby } from '../standby.js';
 import { adminServices } from './admin.js';
 import { adminCheck, createWrongDelay } from './admin-check.js';
-import { type AttestationParts, attestationService, openReaders } from './attestation-service.js';
+import { type AttestationParts, attestationServices, openReaders } from './attestation-service.js';
 import { createDashboard, type Dashboard } from './dashboard.js';
 import { explainDatabaseErrors } from './database-unavailable.js';
 import { exportService } from './export-service.js';
@@ -149,7 +149,7 @@ function publicServices(
   const asApiError = (error: unknown, requestId: string) =>
     itemError(log, explainError('batchCreateAttestations', error), requestId);
   return [
-    attestationService(config, parts, {
+    ...attestationServices(config, parts, {
       cursors,
       recordUse: submissionLimits.record,
       findSpentCeiling: submissionLimits.findSpentCeiling,

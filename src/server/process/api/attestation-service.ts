@@ -1,4 +1,5 @@
 import { AttestationService } from '../../../../gen/attestation/v1/attestations_pb.js';
+import { ScittService } from '../../../../gen/attestation/v1/scitt_pb.js';
 import type { Config } from '../../../config/config.js';
 import { type AttestationDeps, attestationHandlers } from '../../attestations/attestations.js';
 import { createBundleReader } from '../../attestations/bundles/bundles.js';
@@ -6,6 +7,7 @@ import { createProofTiles } from '../../attestations/bundles/proof-tiles.js';
 import type { SubmissionReaders } from '../../attestations/bundles/ready-bundle.js';
 import type { DsseSigner } from '../../attestations/create/new-submission.js';
 import { createKnownBatches } from '../../attestations/lists/listed-batches.js';
+import { scittHandlers } from '../../attestations/scitt/scitt.js';
 import type { Sequencers } from '../../attestations/sequence/sequencers.js';
 import { receiptSigners } from '../../attestations/signing/receipt-signers.js';
 import type { SignatureStamper } from '../../attestations/stamps/signature-stamper.js';
@@ -44,8 +46,8 @@ export function openReaders(
   return { findSubmission: createSubmissionLoader(parts.pool), bundles: createBundleReader(parts) };
 }
 
-/** Wires AttestationService over an open database. */
-export function attestationService(
+/** Wires AttestationService and ScittService, which submits by the former, over an open database. */
+export function attestationServices(
   config: Config,
   { pool, listPool, logCache, sequencers, signers, logKeys, submissionClock, schemas }: AttestationParts,
   {
@@ -54,8 +56,8 @@ export function attestationService(
     ...shared
   }: Pick<AttestationDeps, 'cursors' | 'recordUse' | 'findSpentCeiling' | 'asApiError' | 'send'> &
     SubmissionReaders,
-): ServiceEntry {
-  const handlers = attestationHandlers({
+): ServiceEntry[] {
+  const deps: AttestationDeps = {
     ...shared,
     listPool,
     knownBatches: createKnownBatches(),
@@ -79,6 +81,11 @@ export function attestationService(
     submissionClock,
     random: createRandomSource(),
     ownTurn: createYieldQueue(),
-  });
-  return { desc: AttestationService, handlers };
+  };
+  const handlers = attestationHandlers(deps);
+  const { createAttestation } = handlers;
+  return [
+    { desc: AttestationService, handlers },
+    { desc: ScittService, handlers: scittHandlers({ ...deps, createAttestation }) },
+  ];
 }

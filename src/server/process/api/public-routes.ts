@@ -11,6 +11,7 @@ import {
   publicLookupRoutes,
 } from '../../public/public-lookup.js';
 import { PUBLIC_PATH, type TlogDeps, tlogRoutes } from '../../public/routes.js';
+import { scittKeyRoutes } from '../../public/scitt-keys.js';
 import { tufRoutes } from '../../public/tuf/routes.js';
 import { apiDocumentRoutes } from '../../web/api-documents.js';
 import { badgeRoutes } from '../../web/badge-routes.js';
@@ -45,6 +46,7 @@ export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => 
         logReader: createLogReader(pool, logCache, signerOf),
       });
       tufRoutes(scope, pool, PUBLIC_PATH);
+      scittKeyRoutes(scope, deps.trustRoots);
       const readPublicBundle = createPublicBundleReader({ pool, ...lookup });
       publicLookupRoutes(scope, { ...deps, ...lookup, readPublicBundle, monotonicMs });
       const readTrustRoots = deps.trustRoots.read;

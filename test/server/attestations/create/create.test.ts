@@ -14,7 +14,14 @@ const owner = await newKey(app);
 const { createAttestation } = AttestationService.method;
 const SHA256 = 'Ab'.repeat(32);
 const LOWER = SHA256.toLowerCase();
-const KNOWN = ['evaluation.v1', 'intoto.test_result.v0.1', 'purl', 'slsa.provenance.v1', 'ui_snapshot.v1'];
+const KNOWN = [
+  'evaluation.v1',
+  'intoto.test_result.v0.1',
+  'purl',
+  'scitt.statement.v1',
+  'slsa.provenance.v1',
+  'ui_snapshot.v1',
+];
 /** Fails its schema in two places. */
 const INVALID = { schema: 'intoto.test_result.v0.1', result: CANARY, configuration: [{}], note: CANARY };
 const WRONG_AT = ['/configuration/0', '/result'];

@@ -58,6 +58,7 @@ function newCall(idempotencyKey: string | undefined, apiKeyId = 'key_a'): Call {
     bodyBytes: 0,
     nextItem: undefined,
     hasChanged: undefined,
+    pendingStatus: undefined,
     responseHeaders: new Map(),
   };
 }

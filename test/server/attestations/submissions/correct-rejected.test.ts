@@ -81,7 +81,14 @@ t.test('an unknown schema is rejected with the names of the known ones', async (
       status: 422,
       grpcCode: 3,
       details: {
-        known: ['evaluation.v1', 'intoto.test_result.v0.1', 'purl', 'slsa.provenance.v1', 'ui_snapshot.v1'],
+        known: [
+          'evaluation.v1',
+          'intoto.test_result.v0.1',
+          'purl',
+          'scitt.statement.v1',
+          'slsa.provenance.v1',
+          'ui_snapshot.v1',
+        ],
       },
     },
   );

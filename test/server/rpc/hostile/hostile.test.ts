@@ -5,10 +5,11 @@ import { type ErrorCode, ErrorCodeSchema } from '../../../../gen/attestation/v1/
 import { InfoService } from '../../../../gen/attestation/v1/service_pb.js';
 import { errorRules } from '../../../../src/protocol/error-rules.js';
 import { startApp } from '../../../support/app.js';
+import { CONCISE_PROBLEM, restError } from '../../../support/calling/rest-error.js';
 import { publicMethods } from '../../../support/calling/rpcs.js';
 import { newKey } from '../../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../../support/judging/recorder.js';
-import { type Hostile, hostileRequests, objectAt, routesOf } from './hostile-requests.js';
+import { type Hostile, hostileRequests, routesOf } from './hostile-requests.js';
 
 const app = await startApp(t);
 const owner = await newKey(app);
@@ -24,11 +25,12 @@ const STATUSES = new Map(
 );
 
 /** What is wrong with an answer; undefined when it is what the API documents. */
-function problemOf(status: number, headers: Record<string, unknown>, text: string): string | undefined {
+function problemOf(status: number, headers: Record<string, unknown>, body: Buffer): string | undefined {
   if (status < 400) return undefined;
-  if (status >= 500) return `status ${status}: ${text}`;
-  if (headers['content-type'] !== 'application/json') return `an error of type ${headers['content-type']}`;
-  const error = objectAt(JSON.parse(text), 'error');
+  if (status >= 500) return `status ${status}: ${body}`;
+  const type = headers['content-type'];
+  if (type !== 'application/json' && type !== CONCISE_PROBLEM) return `an error of type ${type}`;
+  const error = restError(type, body);
   if (STATUSES.get(String(error.code)) !== status) return `${error.code} with status ${status}`;
   if (typeof error.message !== 'string' || error.message === '') return 'no message';
   if (typeof error.details !== 'object') return 'no details';
@@ -42,9 +44,9 @@ async function send({ method, path, headers = {}, body }: Hostile): Promise<stri
     headers: { authorization: `Bearer ${owner.key}`, ...headers },
     body: body ?? null,
   });
-  const text = await answer.body.text();
-  app.recorder.answered(text, answer.statusCode >= 400);
-  return problemOf(answer.statusCode, answer.headers, text);
+  const bytes = Buffer.from(await answer.body.arrayBuffer());
+  app.recorder.answered(bytes.toString(), answer.statusCode >= 400);
+  return problemOf(answer.statusCode, answer.headers, bytes);
 }
 
 async function assertAlive(t: Tap): Promise<void> {
@@ -88,11 +90,11 @@ t.test('a body of more than 1 MiB is rejected on every route, announced or not',
         headers: { authorization: `Bearer ${owner.key}`, 'content-type': 'application/json' },
         body: isAnnounced ? Buffer.concat(chunks) : Readable.from(chunks),
       });
-      const text = await answer.body.text();
+      const bytes = Buffer.from(await answer.body.arrayBuffer());
       const what = `${binding.httpMethod} ${path}`;
       t.equal(answer.statusCode, takesBody ? 413 : 400, what);
       t.equal(
-        objectAt(JSON.parse(text), 'error').code,
+        restError(answer.headers['content-type'], bytes).code,
         takesBody ? 'request.too_large' : 'request.invalid',
         what,
       );
