@@ -17,7 +17,7 @@ public class Main {
     client.setBasePath(System.getenv("ATTEST_URL"));
     client.setBearerToken(key);
     AttestationApi attestations = new AttestationApi(client);
-    ListAttestationsReply page = attestations.listAttestations(null, null, null, null, null, null, null);
+    ListAttestationsReply page = attestations.listAttestations(null, null, null, null, null, null, null, null);
     CreateAttestationRequestMetadata metadata =
         new CreateAttestationRequestMetadata().schema("purl");
     metadata.putAdditionalProperty("purl", "pkg:maven/com.example/a@1.0.0");
