@@ -766,36 +766,26 @@ BEGIN
   IF v_outcome && ARRAY['stored', 'replayed']::submission_outcome[] THEN
     PERFORM confirm_durable();
   END IF;
-  SELECT * INTO v_outcome, v_use FROM take_key_tokens(
-    p_key, p_api_key_id, p_limit_second, p_limit_hour, p_limit_day, v_outcome);
+  SELECT * INTO v_outcome, v_use
+    FROM take_key_tokens(p_key, p_api_key_id, p_limit_second, p_limit_hour, p_limit_day, v_outcome);
   SELECT * INTO v_outcome, v_use FROM take_project_tokens(
     p_key, p_api_key_id, p_project_id, p_limit_second, p_limit_hour, p_limit_day, v_outcome, v_use);
   v_first := array_position(v_outcome, NULL);
   IF v_first IS NOT NULL THEN
     v_log_index := allocate_log_indexes(p_log_id, v_outcome, v_log_index);
-    INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, schema, dsse_key_id, metadata,
-                            metadata_state, metadata_errors, artifact_sha256, salt, commitment, leaf_hash, signature,
-                            build, statement_version)
-    SELECT p_log_id, u.log_index, u.id, p_project_id[u.key],
-           timestamptz 'epoch' + u.submitted_ms * interval '1 millisecond', u.schema, u.dsse_key_id, u.metadata,
-           CASE WHEN u.metadata_errors IS NULL THEN 1 ELSE 2 END, -- METADATA_STATE_VALID, METADATA_STATE_INVALID
+    INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, schema, dsse_key_id, metadata, metadata_state,
+      metadata_errors, artifact_sha256, salt, commitment, leaf_hash, signature, build, statement_version)
+    SELECT p_log_id, u.log_index, u.id, p_project_id[u.key], timestamptz 'epoch' + u.submitted_ms * interval '1 millisecond',
+           u.schema, u.dsse_key_id, u.metadata, CASE WHEN u.metadata_errors IS NULL THEN 1 ELSE 2 END, -- MetadataState
            u.metadata_errors, substring(u.bytes FROM 1 FOR 32),
-           CASE WHEN u.statement_version = 3 THEN NULL ELSE substring(u.bytes FROM 33 FOR 32) END,
+           CASE WHEN u.statement_version IS DISTINCT FROM 3 THEN substring(u.bytes FROM 33 FOR 32) END,
            CASE WHEN u.statement_version = 3 THEN '' ELSE substring(u.bytes FROM 65 FOR 32) END,
            substring(u.bytes FROM 97 FOR 32), substring(u.bytes FROM 129), u.build, coalesce(u.statement_version, 1)
-    FROM unnest(v_outcome, v_log_index, p_key, p_id, p_submitted_ms, p_schema, p_dsse_key_id, p_bytes,
-                v_metadata, p_metadata_errors, p_build, p_statement_version)
+    FROM unnest(v_outcome, v_log_index, p_key, p_id, p_submitted_ms, p_schema, p_dsse_key_id, p_bytes, v_metadata,
+                p_metadata_errors, p_build, p_statement_version)
       AS u(outcome, log_index, key, id, submitted_ms, schema, dsse_key_id, bytes, metadata, metadata_errors, build,
-           statement_version)
-    WHERE u.outcome IS NULL;
-    IF p_statement IS NOT NULL THEN
-      INSERT INTO submission_statement (log_id, log_index, digest, text, shown, subjects)
-      SELECT p_log_id, u.log_index, u.digest, u.text, u.shown, u.subjects::bytea[]
-      FROM unnest(v_outcome, v_log_index, p_statement_version, p_digest, string_to_array(p_statement, E'\n'), p_shown,
-                  p_subjects)
-        AS u(outcome, log_index, statement_version, digest, text, shown, subjects)
-      WHERE u.outcome IS NULL AND u.statement_version > 1;
-    END IF;
+           statement_version) WHERE u.outcome IS NULL;
+    PERFORM store_statements(p_log_id, v_outcome, v_log_index, p_statement_version, p_statement, p_digest, p_shown, p_subjects);
     IF p_idempotency_key IS NOT NULL THEN
       PERFORM record_idempotency_keys(v_holder, p_idempotency_key, p_request_hash, p_id, v_outcome);
     END IF;
@@ -803,9 +793,7 @@ BEGIN
   END IF;
   use := to_json(v_use);
   IF cardinality(array_remove(v_outcome, NULL)) > 0 THEN
-    outcome := to_json(v_outcome);
-    resource_id := to_json(v_resource_id);
-    log_index := to_json(v_log_index);
+    SELECT to_json(v_outcome), to_json(v_resource_id), to_json(v_log_index) INTO outcome, resource_id, log_index;
   END IF;
 END $function$;
 COMMENT ON FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], p_build text[], p_statement_version smallint[], p_statement text, p_digest bytea[], p_shown text[], p_subjects text[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json) IS 'Appends submissions to a log. p_api_key_id, p_project_id and p_limit_* have an element per API key, the other arrays one per submission; p_key is the place of its API key. A project with a ceiling has an element after those of the API keys, with its id in p_api_key_id and p_project_id and the ceiling in p_limit_*. p_bytes: artifact_sha256, salt, commitment and leaf_hash, 32 bytes each, then the signature. p_metadata: the JCS texts, one per line. p_metadata_errors, p_idempotency_key, p_request_hash and p_build are null if no submission has any; a submission with errors is invalid. So are p_statement_version, whose elements are null where it is 1, p_statement, one statement per line and an empty line where it is not stored, p_digest, p_shown and p_subjects, whose elements are arrays of hashes as text. An idempotency key occurs at most once in a call. Times are Unix milliseconds.
@@ -1524,6 +1512,25 @@ AS $function$
 $function$;
 COMMENT ON FUNCTION status_stretches(p_log_id integer, p_status smallint, p_end bigint) IS 'Returns the stretches of a log below p_end whose batches have a status, newest first. Comparisons of whole rows leave the planner one index to choose, whatever its statistics say of a rare status.
 Locks: none.';
+
+CREATE OR REPLACE FUNCTION store_statements(p_log_id integer, p_outcome submission_outcome[], p_log_index bigint[], p_statement_version smallint[], p_statement text, p_digest bytea[], p_shown text[], p_subjects text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+BEGIN
+  IF p_statement IS NULL THEN
+    RETURN;
+  END IF;
+  INSERT INTO submission_statement (log_id, log_index, digest, text, shown, subjects)
+  SELECT p_log_id, u.log_index, u.digest, u.text, u.shown, u.subjects::bytea[]
+  FROM unnest(p_outcome, p_log_index, p_statement_version, p_digest, string_to_array(p_statement, E'\n'), p_shown,
+              p_subjects)
+    AS u(outcome, log_index, statement_version, digest, text, shown, subjects)
+  WHERE u.outcome IS NULL AND u.statement_version > 1;
+END $function$;
+COMMENT ON FUNCTION store_statements(p_log_id integer, p_outcome submission_outcome[], p_log_index bigint[], p_statement_version smallint[], p_statement text, p_digest bytea[], p_shown text[], p_subjects text[]) IS 'Step of append_submissions: stores the statements of the rows without an outcome that are more than their row, if p_statement is not null.
+Locks: the rows that it writes.';
 
 CREATE OR REPLACE FUNCTION take_key_tokens(p_key integer[], p_api_key_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], INOUT p_outcome submission_outcome[], OUT p_use window_use[])
  RETURNS record

@@ -69,7 +69,8 @@ function fieldSize(field: DescField, within: ReadonlySet<DescMessage>): Size {
   if (field.fieldKind !== 'list') return valueSize(field, rules, within);
   if (hasOption(field, maxBytesOption)) {
     const bytes = getOption(field, maxBytesOption);
-    return { bytes, values: bytes / VALUE_BYTES, listBytes: bytes };
+    const hasStructs = valueSize(field, findItemRules(rules), within).values > 0;
+    return { bytes, values: hasStructs ? bytes / VALUE_BYTES : 0, listBytes: bytes };
   }
   const count = rules?.type.case === 'repeated' ? rules.type.value.maxItems : 0n;
   if (count === 0n) return OPEN;

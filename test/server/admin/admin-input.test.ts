@@ -5,6 +5,7 @@ import t from 'tap';
 import { ApiKeyService } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
+import { TrustRuleService } from '../../../gen/attestation/admin/v1/trust_rules_pb.js';
 import { UsageService, UsageWindow } from '../../../gen/attestation/admin/v1/usage_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { startApp } from '../../support/app.js';
@@ -247,6 +248,14 @@ t.test('the admin API returns unavailable without its database, and continues on
   const { id } = await newKeyOf(projectId);
   const key = await newKey(app);
   const submissionId = await submitNamed(key.key);
+  const TRUST_RULE = {
+    projectId,
+    environment: LIVE,
+    issuer: 'https://issuer.example.com',
+    conditions: { sub: 'release' },
+    scopes: ['attestations:write'],
+  };
+  const { id: ruleId } = await admin.ask(TrustRuleService.method.createTrustRule, TRUST_RULE);
   const samples: Record<string, Record<string, unknown>> = {
     CreateProject: { name: 'x' },
     GetProject: { id: projectId },
@@ -262,6 +271,9 @@ t.test('the admin API returns unavailable without its database, and continues on
     EndSession: { id: 'ses_none' },
     PublishTuf: { targets: '{}', files: [{ name: 'a', content: '{}' }] },
     EraseStatement: { id: submissionId },
+    CreateTrustRule: TRUST_RULE,
+    GetTrustRule: { id: ruleId },
+    RemoveTrustRule: { id: ruleId },
   };
   app.databaseProxy?.setOpen(false);
   app.databaseProxy?.cut();

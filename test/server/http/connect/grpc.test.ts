@@ -37,6 +37,9 @@ const ADMIN = [
   'ProjectExportService',
   'ProjectService',
   'SessionService',
+  'SubmissionService',
+  'TrustRuleService',
+  'TufService',
   'UsageService',
   'WitnessService',
 ].map((name) => `attestation.admin.v1.${name}`);

@@ -58,7 +58,7 @@ t.test('a message larger than its RPC can need is rejected on gRPC and Connect',
     const maxBytes = findBound(method.input)?.maxBytes ?? 0;
     const isBatch = getOption(method, rules).batchOf !== '';
     t.ok(
-      maxBytes > 0 && maxBytes < (isBatch ? 4 * MIB : MIB / 2),
+      maxBytes > 0 && maxBytes < (isBatch ? 4 * MIB : 0.75 * MIB),
       `${rpcName(method)} has a bound: ${maxBytes}`,
     );
     const large = new BinaryWriter()
