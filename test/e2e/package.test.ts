@@ -16,10 +16,14 @@ import { until } from '../support/until.js';
 
 const execute = promisify(execFile);
 const [short = ''] = await codeBlocks('README.md', 'ts');
-const [submit = '', many = '', folder = '', receive = ''] = await codeBlocks('docs/client.md', 'ts');
+const [submit = '', many = '', stated = '', folder = '', receive = ''] = await codeBlocks(
+  'docs/client.md',
+  'ts',
+);
 const programs = {
   'short.ts': short,
   'submit.ts': submit,
+  'stated.ts': stated,
   'many.ts': many,
   'folder.ts': folder,
   'receive.ts': receive,
@@ -50,6 +54,7 @@ t.test('the clients of README and docs/client.md submit, wait, and verify the bu
   const other = { ...env, ATTEST_API_KEY: (await newKey(app)).key };
   const { stdout } = await execute(process.execPath, ['submit.js'], { cwd: dir, env: other });
   t.match(stdout, /^sub_\w{26}\nverified This artifact was attested under sub_/);
+  t.match((await execute(process.execPath, ['stated.js'], { cwd: dir, env })).stdout, /^sub_\w{26}\n$/);
   t.match((await execute(process.execPath, ['folder.js'], { cwd: dir, env })).stdout, /^sub_\w{26}\n$/);
   const set = JSON.parse(await readFile(join(dir, 'art.set.json'), 'utf8'));
   t.match(set, { entries: [{ path: 'a.png' }, { path: 'b/b.png' }], head: { entries: 2 } });
