@@ -86,7 +86,13 @@ async function checkRotation(place: Place, verifyUrl: string): Promise<Row[]> {
   await until('the trust roots have the new log', async () =>
     (await fetchText(`${verifyUrl}/trusted_root.json`)).includes('https://live-2.'),
   );
-  await submit(place, 'second');
+  // An API process may write to the log before for some seconds.
+  await until('a submission is in the new log', async () => {
+    await submit(place, 'second');
+    const bundle = JSON.parse(await readFile(join(dir, 'second.sigstore.json'), 'utf8'));
+    const { envelope } = bundle.verificationMaterial.tlogEntries[0].inclusionProof.checkpoint;
+    return envelope.startsWith('live-2.');
+  });
   const early = refusing('cosign', 'a bundle of a log that is not published', await cosign(place, 'second'));
   tuf('publish', '--key', join(dir, 'root-2.pem'));
   return [
