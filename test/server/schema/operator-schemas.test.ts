@@ -328,6 +328,7 @@ t.test('a schema says by an annotation of which type public statements are', asy
     ['intoto.test_result.v0.1', 'https://in-toto.io/attestation/test-result/v0.1'],
     ['purl', undefined],
     ['scan', 'https://example.com/scan/v1'],
+    ['scitt.statement.v1', undefined],
     ['slsa.provenance.v1', 'https://slsa.dev/provenance/v1'],
     ['ui_snapshot.v1', undefined],
   ]);
