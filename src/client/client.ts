@@ -35,6 +35,7 @@ export * from '../../gen/attestation/v1/bundle_pb.js';
 export * from '../../gen/attestation/v1/environment_pb.js';
 export { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 export * from '../../gen/attestation/v1/exports_pb.js';
+export * from '../../gen/attestation/v1/identity_pb.js';
 export * from '../../gen/attestation/v1/service_pb.js';
 export * from '../../gen/attestation/v1/webhooks_pb.js';
 export { compareFiles, type FileFinding, type PresentFile } from '../proof/set/compare-files.js';

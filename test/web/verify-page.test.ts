@@ -36,7 +36,7 @@ const HEADLINES = {
   not_verified: 'Not verified',
   could_not_check: 'Not fully checked',
 };
-const MAX_FILE_BYTES = 160 * 1024;
+const MAX_FILE_BYTES = 150 * 1024;
 
 /** What strangers would like browsers to run, or readers to misread. */
 const MARKUP = '<img src=x onerror=alert(1)>\u202eexe.nosj';

@@ -8,7 +8,7 @@ import { writeOutput } from '../../output/write-output.js';
 type Flags = { trustRoots?: string; verifyUrl?: string; dataDir?: string; out?: string; json?: boolean };
 
 /** A larger page is one that mail servers and people turn down. */
-const MAX_BYTES = 160 * 1024;
+const MAX_BYTES = 150 * 1024;
 
 const HELP = `
 The page verifies proof bundles in a browser, without any network, also from a local disk. It is one HTML file with the

@@ -1,7 +1,6 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
-  IdentitySchema,
   MetadataState,
   StatementForm,
   SubjectSchema,
@@ -12,6 +11,7 @@ import {
 } from '../../../../gen/attestation/v1/attestations_pb.js';
 import type { ProofBundle } from '../../../../gen/attestation/v1/bundle_pb.js';
 import type { Environment } from '../../../../gen/attestation/v1/environment_pb.js';
+import { IdentitySchema } from '../../../../gen/attestation/v1/identity_pb.js';
 import { toHex } from '../../../proof/bytes/encoding.js';
 import type { Subject } from '../../../proof/statement/public-statement.js';
 import type { SerializedResponse } from '../../core/call.js';
