@@ -81,7 +81,8 @@ export async function rest(
 
 /** The JSON of an answer; of concise problem details the envelope that has the same. To HEAD there is none. */
 function jsonOf(contentType: unknown, body: Buffer): JsonObject {
-  if (contentType === CONCISE_PROBLEM && body.length > 0) return { error: { ...restError(contentType, body) } };
+  if (contentType === CONCISE_PROBLEM && body.length > 0)
+    return { error: { ...restError(contentType, body) } };
   const text = body.toString();
   return text.startsWith('{') ? JSON.parse(text) : {};
 }
