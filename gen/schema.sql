@@ -202,6 +202,7 @@ CREATE TABLE export (
   due_at timestamp with time zone,
   lease bigint NOT NULL DEFAULT 0,
   leased_until timestamp with time zone,
+  stamp_at timestamp with time zone NOT NULL DEFAULT '-infinity'::timestamp with time zone,
   CONSTRAINT export_pkey PRIMARY KEY (id),
   CONSTRAINT export_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
 ) WITH (fillfactor=70);
@@ -260,6 +261,7 @@ CREATE TABLE export_shipment (
   submissions integer NOT NULL DEFAULT 0,
   sha256 bytea,
   error text,
+  unstamped_from bigint,
   CONSTRAINT export_shipment_pkey PRIMARY KEY (export_id, log_id, tree_size),
   CONSTRAINT export_shipment_export_id_fkey FOREIGN KEY (export_id) REFERENCES export(id),
   CONSTRAINT export_shipment_log_id_tree_size_fkey FOREIGN KEY (log_id, tree_size) REFERENCES batch(log_id, tree_size)
@@ -268,6 +270,7 @@ CREATE INDEX export_shipment_by_batch ON export_shipment USING btree (log_id, tr
 CREATE INDEX export_shipment_by_day ON export_shipment USING btree (export_id, day, log_id, tree_size);
 CREATE INDEX export_shipment_by_time ON export_shipment USING btree (export_id, at);
 CREATE INDEX export_shipment_pending ON export_shipment USING btree (export_id, priority, log_id, tree_size) WHERE (wanted_revision > shipped_revision);
+CREATE INDEX export_shipment_unstamped ON export_shipment USING btree (export_id, log_id, tree_size) WHERE (unstamped_from IS NOT NULL);
 
 CREATE TABLE idempotency_key (
   api_key_id text COLLATE "C" NOT NULL,

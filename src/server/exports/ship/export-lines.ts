@@ -3,7 +3,6 @@ import { TILE_WIDTH } from '../../../proof/log/tile-path.js';
 import { tilesForInclusion } from '../../../proof/log/tile-proof.js';
 import { createBatchReader } from '../../attestations/bundles/batch-proofs.js';
 import { createProofTexts } from '../../attestations/bundles/bundle-template.js';
-import type { SignatureStamper } from '../../attestations/stamps/signature-stamper.js';
 import {
   countExportedRows,
   createRowReader,
@@ -17,14 +16,21 @@ import type { LogCache } from '../../log/log-cache.js';
 import { findTiles } from '../../log/store/tiles.js';
 import type { LeasedExport } from '../store/export-leases.js';
 import type { ShipmentWork } from '../store/export-work.js';
-import { createExportStamps, type ReadStamps, type StampsOf } from './export-stamps.js';
+import type { OpenStamps, ReadStamps, StampsOf } from './export-stamps.js';
 import { createLineRenderer, type Line } from './line-template.js';
 
+/** A line that was rendered: its log index, and whether it lacks a stamp. */
+type RenderedLine = { logIndex: number; isStampPending: boolean };
+
 /**
- * Renders the lines of an exported batch, `{"submission": …, "bundle": …}`, and calls `count` for each. Yields whole lines
+ * Renders the lines of an exported batch, `{"submission": …, "bundle": …}`, and calls `note` for each. Yields whole lines
  * in UTF-8, in chunks that hold until the next is asked for.
  */
-type RenderLines = (leased: LeasedExport, work: ShipmentWork, count: () => void) => AsyncIterable<Uint8Array>;
+export type RenderLines = (
+  leased: LeasedExport,
+  work: ShipmentWork,
+  note: (line: RenderedLine) => void,
+) => AsyncIterable<Uint8Array>;
 
 /**
  * Returns whether the lines of an exported batch have certainly more than so many bytes, by what all lines of it share. It
@@ -43,9 +49,8 @@ const LONG_LINE_BYTES = 16 * 1024;
 const CHUNK_BYTES = 256 * 1024;
 
 /** Creates the renderer. What it reads is at least as new as its call: only tiles, which only grow, are cached for longer. */
-export function createExportLines(pool: Pool, logCache: LogCache, stamper: SignatureStamper): RenderLines {
-  const openStamps = createExportStamps({ pool, stamper, clock: () => performance.now() });
-  return async function* (leased, work, count) {
+export function createExportLines(pool: Pool, logCache: LogCache, openStamps: OpenStamps): RenderLines {
+  return async function* (leased, work, note) {
     const log = await logCache.getLog(work.logId);
     const proof = await createBatchReader(pool)(log, work.treeSize);
     const sizes = proof.prepared.checkpoints.map(({ size }) => size);
@@ -60,13 +65,14 @@ export function createExportLines(pool: Pool, logCache: LogCache, stamper: Signa
         const dsseKey = keys.get(row.dsseKeyId) ?? (await logCache.getDsseKey(row.dsseKeyId)).spki;
         keys.set(row.dsseKeyId, dsseKey);
         const proofs = proofTexts.map((textOf) => textOf(row.logIndex, readTile));
-        const line = render({ row, dsseKey, proofs, ...stampsOf(row.logIndex) });
+        const stamps = stampsOf(row.logIndex);
+        const line = render({ row, dsseKey, proofs, ...stamps });
         if (!chunk.add(line)) {
           yield chunk.take();
           chunk.grow(line);
           chunk.add(line);
         }
-        count();
+        note({ logIndex: row.logIndex, isStampPending: stamps.isStampPending ?? false });
       }
     }
     yield chunk.take();

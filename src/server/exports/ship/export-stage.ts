@@ -6,6 +6,8 @@ import type { ProjectSlots } from '../../jobs/project-slots.js';
 import type { Destinations } from '../destinations/destinations.js';
 import type { LeasedExport } from '../store/export-leases.js';
 import type { ShipmentWork } from '../store/export-work.js';
+import type { RenderLines } from './export-lines.js';
+import type { OpenStamps } from './export-stamps.js';
 import type { SpoolBudget } from './spool-budget.js';
 
 /**
@@ -21,10 +23,12 @@ export type Exports = {
   log: Logger;
   destinations: Destinations;
   /**
-   * Renders the lines of a batch's matching submissions as they are now, in UTF-8, and calls `count` for each. A chunk is
+   * Renders the lines of a batch's matching submissions as they are now, in UTF-8, and calls `note` for each. A chunk is
    * valid until the next is requested.
    */
-  renderLines: (leased: LeasedExport, work: ShipmentWork, count: () => void) => AsyncIterable<Uint8Array>;
+  renderLines: RenderLines;
+  /** Opens the time stamps over the signatures of an object. */
+  openStamps: OpenStamps;
   /** Returns whether these lines have certainly more than so many bytes. */
   areLinesLonger: (leased: LeasedExport, work: ShipmentWork, bytes: number) => Promise<boolean>;
   /**

@@ -17,6 +17,9 @@ export type StampsOf = (logIndex: number) => SignatureStamps;
 /** Reads the stamps of a page of submissions with these log indexes. */
 export type ReadStamps = (page: ExportedPage, logIndexes: readonly number[]) => Promise<StampsOf>;
 
+/** Opens the stamps of an object of a log. Missing ones are made as far as the object's budget goes. */
+export type OpenStamps = (log: Pick<Log, 'id' | 'environment'>) => ReadStamps;
+
 type ExportStampsDeps = {
   pool: Pool;
   stamper: SignatureStamper;
@@ -37,12 +40,8 @@ const OBJECT_WAIT_MS = 1_000;
 const REST_MS = OBJECT_WAIT_MS;
 const LONG_REST_MS = 10 * OBJECT_WAIT_MS;
 
-/** Creates a function that opens the stamps of an object of a log. Missing ones are made as far as its budget goes. */
-export function createExportStamps({
-  pool,
-  stamper,
-  clock,
-}: ExportStampsDeps): (log: Pick<Log, 'id' | 'environment'>) => ReadStamps {
+/** Creates the function that opens the stamps of objects. */
+export function createExportStamps({ pool, stamper, clock }: ExportStampsDeps): OpenStamps {
   let restUntilMs = 0;
   return ({ id: logId, environment }) => {
     let stampsLeft = OBJECT_STAMPS;

@@ -25,6 +25,7 @@ import { recordShipmentError } from '../store/shipments.js';
 import type { Exports } from './export-stage.js';
 import { failingEvent } from './failing-event.js';
 import { exportRetryDelayMs } from './retry-delay.js';
+import { stampShipment } from './stamp-shipment.js';
 import { writeManifest } from './write-manifest.js';
 import { writeShipment } from './write-shipment.js';
 
@@ -80,7 +81,7 @@ async function shipDue(pipeline: ShipStage, leased: LeasedExport, signal: AbortS
     if (work === undefined) return false;
     try {
       if (!(await write(exports, leased, work, signal))) return false;
-      noteRecovery(exports, leased);
+      if (work.kind !== 'stamps') noteRecovery(exports, leased);
     } catch (error) {
       if (signal.aborted) return false;
       if (isDatabaseUnavailable(error)) throw error;
@@ -97,9 +98,14 @@ function write(
   work: ExportWork,
   signal: AbortSignal,
 ): Promise<boolean> {
-  return work.kind === 'manifest'
-    ? writeManifest(exports, leased, work, signal)
-    : writeShipment(exports, leased, work, signal);
+  switch (work.kind) {
+    case 'shipment':
+      return writeShipment(exports, leased, work, signal);
+    case 'manifest':
+      return writeManifest(exports, leased, work, signal);
+    case 'stamps':
+      return stampShipment(exports, leased, work);
+  }
 }
 
 async function recordFailure(

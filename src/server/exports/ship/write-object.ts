@@ -9,12 +9,16 @@ import {
   type WriteOutcome,
 } from '../destinations/destination.js';
 import { holdsLease, type LeasedExport } from '../store/export-leases.js';
-import type { ExportWork } from '../store/export-work.js';
+import type { ManifestWork, ShipmentWork } from '../store/export-work.js';
 import { recordSuperseded } from '../store/shipments.js';
 import type { Exports } from './export-stage.js';
 
 /** An object to write for a piece of work. */
-type Write = { object: ExportObject | StreamedObject; work: ExportWork; signal: AbortSignal };
+type Write = {
+  object: ExportObject | StreamedObject;
+  work: ManifestWork | ShipmentWork;
+  signal: AbortSignal;
+};
 
 const CONTENDED =
   'another writer keeps replacing the object: nothing else may write below the folder of this export';

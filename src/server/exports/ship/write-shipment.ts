@@ -20,12 +20,14 @@ export async function writeShipment(
 ): Promise<boolean> {
   const isGzip = leased.compression === ExportCompression.GZIP;
   let submissions = 0;
-  const count = () => {
-    submissions++;
-  };
+  let unstampedFrom: number | null = null;
   const render = () => {
     submissions = 0;
-    return exports.renderLines(leased, work, count);
+    unstampedFrom = null;
+    return exports.renderLines(leased, work, ({ logIndex, isStampPending }) => {
+      submissions++;
+      if (isStampPending) unstampedFrom ??= logIndex;
+    });
   };
   const made = {
     render,
@@ -38,7 +40,7 @@ export async function writeShipment(
   const options = { folder, budget, projectId: leased.projectId, isGzip, signal };
   return spool(made, options, (object) =>
     writeObject(exports, leased, { object, work, signal }, (tx, writer, { bytes, sha256 }) =>
-      recordShipment(tx, writer, work, { bytes, submissions, sha256 }, exports.pacing),
+      recordShipment(tx, writer, work, { bytes, submissions, sha256, unstampedFrom }, exports.pacing),
     ),
   );
 }

@@ -17,7 +17,10 @@ export type ShipmentWork = {
 /** A manifest to write. */
 export type ManifestWork = { kind: 'manifest'; day: string; revision: number };
 
-export type ExportWork = ShipmentWork | ManifestWork;
+/** Lines of a shipped object to stamp: those from this log index on. */
+export type StampWork = Pick<ShipmentWork, 'logId' | 'treeSize'> & { kind: 'stamps'; unstampedFrom: number };
+
+export type ExportWork = ShipmentWork | ManifestWork | StampWork;
 
 /** The members of an export that finding its work needs. */
 type ExportScope = { id: string; projectId: string; environment: number; schema: string | null };
@@ -25,12 +28,13 @@ type ExportScope = { id: string; projectId: string; environment: number; schema:
 type Batch = { logId: number; treeSize: number };
 
 /** The kinds of work that an export does beside changed and failed shipments, one of each in turn. */
-const LANES = [findNew, findOld, findRevised, claimManifest] as const;
+const LANES = [findNew, findOld, findRevised, claimManifest, claimStamps] as const;
 
 /**
  * Claims the next work of a leased export, and counts the attempt: shipments whose metadata was changed, then those that
- * failed, then new batches, earlier batches, shipments with later evidence, and manifests, one of each in turn. A shipment's
- * revision is read before its content, so that a later change makes a later revision. Runs in a transaction.
+ * failed, then new batches, earlier batches, shipments with later evidence, manifests, and lines without stamps, one of each in
+ * turn. A shipment's revision is read before its content, so that a later change makes a later revision. Runs in a
+ * transaction.
  *
  * @returns undefined if the lease has ended or nothing is due
  */
@@ -158,8 +162,17 @@ async function claimManifest(tx: Sql, { id }: ExportScope): Promise<ManifestWork
   return row && { kind: 'manifest', ...row };
 }
 
+async function claimStamps(tx: Sql, { id }: ExportScope): Promise<StampWork | undefined> {
+  const rows = await tx<Omit<StampWork, 'kind'>[]>`
+    SELECT p.log_id AS "logId", p.tree_size AS "treeSize", p.unstamped_from AS "unstampedFrom"
+    FROM export x JOIN export_shipment p ON p.export_id = x.id AND p.unstamped_from IS NOT NULL
+    WHERE x.id = ${id} AND x.stamp_at <= clock_timestamp() ORDER BY p.log_id, p.tree_size LIMIT 1`;
+  const [row] = rows;
+  return row && { kind: 'stamps', ...row };
+}
+
 /**
- * Ends a lease and sets when the export is due: at once if it has work, else with its next manifest. Does nothing if the
+ * Ends a lease and sets when the export is due: at once if it has work, else with its next manifest or stamp. Does nothing if the
  * lease has ended, as a failure ends it, which sets the time of the next attempt. The lock comes first, so that what others
  * make due meanwhile is either seen here or sets `due_at` after this. Runs in a transaction.
  */
@@ -172,8 +185,11 @@ export async function releaseExport(tx: Sql, scope: ExportScope, lease: number):
   await tx`
     UPDATE export x SET leased_until = NULL, due_at = ${
       found === undefined
-        ? tx`(SELECT min(m.due_at) FROM export_manifest m
-              WHERE m.export_id = x.id AND m.wanted_revision > m.shipped_revision)`
+        ? tx`least(
+            (SELECT min(m.due_at) FROM export_manifest m
+             WHERE m.export_id = x.id AND m.wanted_revision > m.shipped_revision),
+            CASE WHEN EXISTS (
+              SELECT FROM export_shipment p WHERE p.export_id = x.id AND p.unstamped_from IS NOT NULL) THEN x.stamp_at END)`
         : tx`clock_timestamp()`
     } WHERE x.id = ${scope.id} AND x.leased_until IS NOT NULL`;
 }

@@ -1,9 +1,9 @@
 import type { Sql } from '../../database/connect.js';
 import { lockLease, recordExportSuccess } from './export-leases.js';
-import type { ManifestWork, ShipmentWork } from './export-work.js';
+import type { ExportWork, ManifestWork, ShipmentWork, StampWork } from './export-work.js';
 
-/** An object as it was written. */
-type WrittenObject = { bytes: number; submissions: number; sha256: Uint8Array };
+/** An object as it was written, and the log index of its first line that lacks a stamp; null if none does. */
+type WrittenObject = { bytes: number; submissions: number; sha256: Uint8Array; unstampedFrom: number | null };
 
 /** The writer of a shipment: an export and its lease. */
 type Writer = { exportId: string; lease: number };
@@ -19,7 +19,7 @@ export async function recordShipment(
   tx: Sql,
   { exportId, lease }: Writer,
   { logId, treeSize, day, revision }: ShipmentWork,
-  { bytes, submissions, sha256 }: WrittenObject,
+  { bytes, submissions, sha256, unstampedFrom }: WrittenObject,
   { manifestDelayMs }: ManifestPacing,
 ): Promise<boolean> {
   if (!(await lockLease(tx, exportId, lease))) return false;
@@ -27,7 +27,7 @@ export async function recordShipment(
   await tx`
     UPDATE export_shipment SET shipped_revision = ${revision},
       priority = CASE WHEN wanted_revision > ${revision} AND priority = 1 THEN 1 ELSE 3 END, bytes = ${bytes}, submissions = ${submissions},
-      sha256 = ${sha256}, error = NULL, at = clock_timestamp()
+      sha256 = ${sha256}, unstamped_from = ${unstampedFrom}, error = NULL, at = clock_timestamp()
     WHERE export_id = ${exportId} AND log_id = ${logId} AND tree_size = ${treeSize}`;
   const delay = tx`${manifestDelayMs}::bigint * interval '1 millisecond'`;
   await tx`
@@ -37,6 +37,29 @@ export async function recordShipment(
       wanted_revision = m.shipped_revision + 1,
       due_at = least(CASE WHEN m.wanted_revision > m.shipped_revision THEN m.due_at END,
                      clock_timestamp() + greatest(${delay}, m.bytes * interval '10 microseconds'))`;
+  return true;
+}
+
+/**
+ * Records the stamps of shipped lines: `unstampedFrom` is the log index of the first that still lacks one. If it is null, the
+ * object is to be written again. Returns false if the lease has ended. Runs in the caller's transaction.
+ *
+ * @param retryAfterMs until the export's next lines are stamped
+ */
+export async function recordStamps(
+  tx: Sql,
+  { exportId, lease }: Writer,
+  { logId, treeSize }: StampWork,
+  { unstampedFrom, retryAfterMs }: { unstampedFrom: number | null; retryAfterMs: number },
+): Promise<boolean> {
+  if (!(await lockLease(tx, exportId, lease))) return false;
+  await tx`
+    UPDATE export SET stamp_at = clock_timestamp() + ${retryAfterMs}::bigint * interval '1 millisecond'
+    WHERE id = ${exportId}`;
+  await tx`
+    UPDATE export_shipment SET unstamped_from = ${unstampedFrom},
+      wanted_revision = wanted_revision + ${unstampedFrom === null ? 1 : 0}
+    WHERE export_id = ${exportId} AND log_id = ${logId} AND tree_size = ${treeSize}`;
   return true;
 }
 
@@ -64,14 +87,14 @@ export async function recordSuperseded(
 export async function recordShipmentError(
   tx: Sql,
   exportId: string,
-  work: ShipmentWork | ManifestWork,
+  work: ExportWork,
   error: string,
 ): Promise<void> {
   if (work.kind === 'manifest') {
     await tx`
       UPDATE export_manifest SET error = ${error}, at = clock_timestamp()
       WHERE export_id = ${exportId} AND day = ${work.day}::date`;
-  } else {
+  } else if (work.kind === 'shipment') {
     await tx`
       UPDATE export_shipment SET error = ${error}, at = clock_timestamp()
       WHERE export_id = ${exportId} AND log_id = ${work.logId} AND tree_size = ${work.treeSize}`;

@@ -10,6 +10,7 @@ import { createDestinations } from '../../exports/destinations/destinations.js';
 import { readStoredDestination } from '../../exports/destinations/stored-destination.js';
 import { createExportLines, createLineMeasure } from '../../exports/ship/export-lines.js';
 import type { Exports } from '../../exports/ship/export-stage.js';
+import { createExportStamps } from '../../exports/ship/export-stamps.js';
 import { createSpoolBudget } from '../../exports/ship/spool-budget.js';
 import { renewExportLeases } from '../../exports/store/export-leases.js';
 import { keepRenewing, LEASE_MS } from '../../jobs/lease.js';
@@ -69,12 +70,14 @@ export async function openExports(options: ExportsOptions): Promise<OpenExports>
   );
   const logCache = await openLogCache(pool);
   const stamper = createSignatureStamper({ pool, log, witnesses });
+  const openStamps = createExportStamps({ pool, stamper, clock: () => performance.now() });
   const manifests = createManifestSigner(pool, logCache, secrets.dsse);
   const exports: Exports = {
     pool,
     log,
     destinations,
-    renderLines: createExportLines(pool, logCache, stamper),
+    renderLines: createExportLines(pool, logCache, openStamps),
+    openStamps,
     areLinesLonger: createLineMeasure(pool, logCache),
     signManifest: manifests.sign,
     slots: createProjectSlots(MAX_ACTIVE),

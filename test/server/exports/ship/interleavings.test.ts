@@ -142,7 +142,7 @@ t.test('a redaction during the upload comes before later evidence', async (t) =>
   if (shipment === undefined) throw new Error('nothing was shipped');
   await pool.begin((tx) => redactMetadata(tx, last));
   await mark();
-  const written = { bytes: 1, submissions: 1, sha256: Buffer.alloc(32) };
+  const written = { bytes: 1, submissions: 1, sha256: Buffer.alloc(32), unstampedFrom: null };
   const [day] = await pool<{ day: string }[]>`SELECT to_char(clock_timestamp(), 'YYYY-MM-DD') AS day`;
   const shipped = { kind: 'shipment', firstIndex: 0, batchId: '', ...shipment, ...day } as const;
   await pool.begin((tx) =>
