@@ -10,6 +10,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   worker: 'seal batches, request witness signatures and deliver webhooks',
   witness: 'cosign the checkpoints of other logs',
   migrate: 'apply pending migrations',
+  doctor: 'check settings, keys and everything that the service needs',
   projects: 'create, list and change projects, which own keys and submissions',
   keys: 'create, list, update, rotate and revoke API keys',
   trust: 'let jobs of a CI exchange their tokens for API keys, so that they store none',

@@ -41,9 +41,14 @@ export function openStampWitnesses(configs: readonly WitnessConfig[]): StampWitn
   return configs.flatMap((config) => {
     if (config.kind !== WitnessKind.RFC3161 || !config.stampSignatures) return [];
     const { name, environments } = config;
-    const { send, ...trust } = openTransport(config, STAMP_TIMEOUT_MS);
-    return { name, environments, ask: signatureStamps({ send, randomBytes }, trust), limits: STAMP_LIMITS };
+    return { name, environments, ask: openSignatureStamps(config, STAMP_TIMEOUT_MS), limits: STAMP_LIMITS };
   });
+}
+
+/** Opens an authority for stamps over bytes. */
+export function openSignatureStamps(config: Rfc3161Config, timeoutMs: number): StampWitness['ask'] {
+  const { send, ...trust } = openTransport(config, timeoutMs);
+  return signatureStamps({ send, randomBytes }, trust);
 }
 
 type Opened = Pick<WitnessSetup, 'witness' | 'authority' | 'identity'>;

@@ -35,13 +35,22 @@ const LOST = 'API keys, webhook secrets and export credentials made under it wou
  * before. A database without recorded keys accepts all.
  */
 export async function setUpSecretKeys(pool: Pool, keys: KeyRing): Promise<void> {
-  const given = keys.map((key) => ({ id: key.id, fingerprint: secretKeyFingerprint(key) }));
+  const given = fingerprintsOf(keys);
   await pool.begin(async (tx) => {
     await lockSecretKeys(tx);
     const problem = findMismatch(given, await listSecretKeys(tx));
     if (problem !== undefined) throw new Error(problem);
     await insertSecretKeys(tx, given);
   });
+}
+
+/** Why the keys of this process are not those of the database, and what to do; undefined if they are. Changes nothing. */
+export async function findSecretKeyProblem(pool: Pool, keys: KeyRing): Promise<string | undefined> {
+  return findMismatch(fingerprintsOf(keys), await listSecretKeys(pool));
+}
+
+function fingerprintsOf(keys: KeyRing) {
+  return keys.map((key) => ({ id: key.id, fingerprint: secretKeyFingerprint(key) }));
 }
 
 /** Why the keys do not match and what to do; undefined if they match. */

@@ -114,7 +114,11 @@ async function connectUntilClosing(options: QueueOptions, closing: AbortControll
   }
 }
 
-function natsOptions({ url, name }: QueueOptions, closing: AbortSignal): NatsOptions {
+/** The client's options for the servers of a NATS_URL. */
+export function natsOptions(
+  { url, name }: Pick<QueueOptions, 'url' | 'name'>,
+  closing: AbortSignal,
+): NatsOptions {
   const servers = url.split(',').map((server) => new URL(server));
   const { username, password } = servers[0] ?? new URL(url);
   return {
