@@ -21,6 +21,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   tuf: "publish the trust roots in a TUF repository, for Sigstore's tools",
   submissions: 'erase the signed statement of a submission; this cannot be undone',
   log: 'show the logs, and recover from a frozen one',
+  backup: 'check a restored backup against the published log',
   'dsse-keys': 'show and rotate the keys that sign statements',
   'secret-keys': 'list the keys of SECRET_KEY in the database, and recover from a lost one',
   login: 'keep the address and API key of a service in a profile',

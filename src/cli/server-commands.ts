@@ -11,6 +11,7 @@ export const SERVER_COMMANDS: Commands = new Map([
   ['witness', async () => (await import('./commands/server/witness.js')).addWitness],
   ['migrate', async () => (await import('./commands/server/migrate.js')).addMigrate],
   ['doctor', async () => (await import('./commands/server/doctor.js')).addDoctor],
+  ['backup', async () => (await import('./commands/admin/backup.js')).addBackup],
   ['log', async () => (await import('./commands/admin/log.js')).addLog],
   ['dsse-keys', async () => (await import('./commands/admin/dsse-keys.js')).addDsseKeys],
   ['secret-keys', async () => (await import('./commands/admin/secret-keys.js')).addSecretKeys],

@@ -51,6 +51,7 @@ export type ConfigByCommand = {
   migrate: MigrateConfig;
   log: LogConfig;
   witness: CosignerConfig;
+  backup: DatabaseConfig;
   'dsse-keys': DatabaseConfig;
   'secret-keys': DatabaseConfig;
 };
@@ -65,6 +66,7 @@ const READERS: { [P in keyof ConfigByCommand]: (settings: Settings) => ConfigByC
   }),
   log: readLog,
   witness: readCosignerConfig,
+  backup: readDatabase,
   'dsse-keys': readDatabase,
   'secret-keys': readDatabase,
 };

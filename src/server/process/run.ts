@@ -12,6 +12,7 @@ import { openLogDomain } from '../log/log-domain.js';
 import { openRegister } from '../witnessing/register/open-register.js';
 import type { Ready } from './addresses.js';
 import { openParent, type Parent } from './api/api-process.js';
+import { type BackupReader, openBackup } from './backup-reader.js';
 import { type LogManager, logManager } from './log-manager.js';
 import { openStampWitnesses, openWitnesses } from './open-witnesses.js';
 import { type SecretKeyManager, secretKeyManager } from './secret-key-manager.js';
@@ -135,6 +136,14 @@ export async function withLogs<T>(config: LogConfig, use: (logs: LogManager) => 
   return withDatabase(config, async (pool) =>
     use(logManager(pool, await openRegister(config.checkpointRegister))),
   );
+}
+
+/** Opens a restored backup, calls `use` with its reader, and closes it. */
+export async function withBackup<T>(
+  config: DatabaseConfig,
+  use: (backup: BackupReader) => Promise<T>,
+): Promise<T> {
+  return withDatabase(config, async (pool) => use(await openBackup(pool)));
 }
 
 /** Opens the database, calls `use` with the manager of SECRET_KEY's keys, and closes it. */
