@@ -231,6 +231,7 @@ function startTestWorker(
     witnesses,
     log,
     observeAlarm: () => {},
+    observeSettled: () => {},
     observeAttempts: () => {},
     observeShipments: () => {},
   };

@@ -199,6 +199,7 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
     newBatchId: () => `btc_${ulid()}`,
     random: Math.random,
     observeAlarm: () => {},
+    observeSettled: () => {},
     send: () => {},
   };
   const makeRows: TestPipeline['makeRows'] = (count, { isPublic = false, ...more } = {}) =>

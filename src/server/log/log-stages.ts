@@ -4,6 +4,7 @@ import type { Logger } from '../core/logger.js';
 import type { Pool } from '../database/connect.js';
 import type { Register } from './register/register.js';
 import type { Log } from './store/logs.js';
+import type { Transition } from './store/settle.js';
 
 /** The dependencies of the stages that extend a log: seal and settle. */
 export type LogStages = {
@@ -18,4 +19,6 @@ export type LogStages = {
   newBatchId: () => string;
   /** Sends a job without waiting. The reconciler finds lost jobs again. */
   send: (job: Job) => void;
+  /** Counts a batch that was settled. */
+  observeSettled: (transition: Transition) => void;
 };

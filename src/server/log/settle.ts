@@ -13,12 +13,18 @@ import { settleOverdue, settleWitnessed, type Transition } from './store/settle.
 const BATCHES_PER_STATEMENT = 1_000;
 
 /** Settles every batch of a log that is due. */
-export async function settle(pipeline: Pick<LogStages, 'pool' | 'send'>, logId: number): Promise<Outcome> {
+export async function settle(
+  pipeline: Pick<LogStages, 'pool' | 'send' | 'observeSettled'>,
+  logId: number,
+): Promise<Outcome> {
   for (const step of [settleWitnessed, settleOverdue]) {
     let moved: Transition[];
     do {
       moved = await step(pipeline.pool, logId, BATCHES_PER_STATEMENT);
-      for (const { batchId } of moved) pipeline.send(notifyJob(batchId));
+      for (const transition of moved) {
+        pipeline.observeSettled(transition);
+        pipeline.send(notifyJob(transition.batchId));
+      }
     } while (moved.length === BATCHES_PER_STATEMENT);
   }
   return DONE;

@@ -33,6 +33,16 @@ type GaugeSource = {
 };
 export type GaugeValue = number | readonly { labels: Record<string, string>; value: number }[];
 
+type HistogramOptions = {
+  name: string;
+  help: string;
+  labelNames: readonly string[];
+  buckets: readonly number[];
+};
+
+/** Adds to a histogram. */
+type Observe = { observe: (value: number, labels?: Record<string, string>) => void };
+
 /** Increases a counter. */
 type Increase = { add: (n: number, labels?: Record<string, string>) => void };
 
@@ -42,6 +52,8 @@ export type Metrics = {
   addGauge: (source: GaugeSource) => void;
   /** Adds a counter, one value per set of labels. */
   addCounter: (name: string, help: string, labelNames?: readonly string[]) => Increase;
+  /** Adds a histogram with the upper bounds of its buckets, one per set of labels. */
+  addHistogram: (options: HistogramOptions) => Observe;
   /** All metrics in the Prometheus text format, and its content type. */
   read: () => Promise<MetricsText>;
   /** All metrics, for another process to merge. */
@@ -70,6 +82,11 @@ export function createMetrics(): Metrics {
     addCounter(name, help, labelNames = []) {
       const counter = new Counter({ name, help, labelNames: [...labelNames], registers: [registry] });
       return { add: (n, labels = {}) => counter.inc(labels, n) };
+    },
+    addHistogram({ name, help, labelNames, buckets }) {
+      const options = { name, help, labelNames: [...labelNames], buckets: [...buckets] };
+      const histogram = new Histogram({ ...options, registers: [registry] });
+      return { observe: (value, labels = {}) => histogram.observe(labels, value) };
     },
     read: () => readText(registry),
     snapshot: () => registry.getMetricsAsJSON(),

@@ -21,6 +21,7 @@ import {
   addStandbyGauge,
 } from '../ops/process-gauges.js';
 import { addQueueGauges } from '../ops/queue-gauges.js';
+import { settledHistogram } from '../ops/settled-histogram.js';
 import { addTufGauges } from '../ops/tuf-gauges.js';
 import { warnIfUnwitnessed } from '../ops/unwitnessed.js';
 import { addWitnessGauges, alarmCounter } from '../ops/witness-gauges.js';
@@ -144,6 +145,7 @@ async function startWorkerRole(shared: Shared): Promise<void> {
     ...(await roleOptions(shared)),
     witnesses,
     observeAlarm: alarmCounter(metrics, witnesses),
+    observeSettled: settledHistogram(metrics),
     observeAttempts: attemptCounters(metrics),
     observeShipments: shipmentCounters(metrics),
   };

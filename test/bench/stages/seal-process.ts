@@ -47,6 +47,7 @@ async function sealAll(task: Exclude<SealTask, { hash: number }>): Promise<SealR
     aborting: new AbortController().signal,
     random: Math.random,
     observeAlarm: () => {},
+    observeSettled: () => {},
     send: () => {},
   };
   const leaves = (await readLogSize(pool, logId)) - (sealed?.size ?? 0);

@@ -137,6 +137,7 @@ t.test('a worker without the ML-DSA-44 key of a log warns at start', async (t) =
       stampWitnesses: [],
       log,
       observeAlarm: () => {},
+      observeSettled: () => {},
       observeAttempts: () => {},
       observeShipments: () => {},
     };

@@ -4,7 +4,14 @@ import type { Sql } from '../../database/connect.js';
 const { SEALED, WITNESSED, PARTIAL, FAILED } = BatchStatus;
 
 /** A change of a batch's status. */
-export type Transition = { batchId: string; treeSize: number; status: number };
+export type Transition = {
+  batchId: string;
+  treeSize: number;
+  status: number;
+  origin: string;
+  /** Seconds since its first submission was taken, if the batch had not been settled before. */
+  firstAfterSeconds: number | null;
+};
 
 /**
  * Moves every published batch of a log whose policy is met to witnessed, at most `limit` a call, and records each
@@ -23,8 +30,8 @@ export async function settleWitnessed(sql: Sql, logId: number, limit: number): P
       FROM log l JOIN policy p ON p.environment = l.environment LEFT JOIN need n ON n.version = p.version
       WHERE l.id = ${logId} GROUP BY p.version),
     due AS (
-      SELECT b.tree_size FROM covered c CROSS JOIN LATERAL (
-        SELECT b.tree_size FROM batch b
+      SELECT b.tree_size, b.status AS before FROM covered c CROSS JOIN LATERAL (
+        SELECT b.tree_size, b.status FROM batch b
         WHERE b.log_id = ${logId} AND b.policy_version = c.version AND b.status <> ${WITNESSED}
           AND b.tree_size <= c.size AND b.registered_at IS NOT NULL
         ORDER BY b.tree_size LIMIT ${limit} FOR UPDATE OF b SKIP LOCKED) b
@@ -32,11 +39,12 @@ export async function settleWitnessed(sql: Sql, logId: number, limit: number): P
     moved AS (
       UPDATE batch b SET status = ${WITNESSED}, witnessed_at = clock_timestamp() FROM due
       WHERE b.log_id = ${logId} AND b.tree_size = due.tree_size AND b.status <> ${WITNESSED}
-      RETURNING b.tree_size, b.id),
+      RETURNING b.tree_size, b.id, b.first_index, due.before),
     recorded AS (
       INSERT INTO batch_transition (log_id, tree_size, status)
       SELECT ${logId}, tree_size, ${WITNESSED} FROM moved ON CONFLICT DO NOTHING)
-    SELECT id AS "batchId", tree_size AS "treeSize", ${WITNESSED}::smallint AS status FROM moved`;
+    SELECT id AS "batchId", tree_size AS "treeSize", ${WITNESSED}::smallint AS status, ${originOf(sql, logId)},
+           CASE WHEN before = ${SEALED} THEN ${ageOfFirst(sql, logId)} END AS "firstAfterSeconds" FROM moved`;
 }
 
 /**
@@ -64,11 +72,22 @@ export async function settleOverdue(sql: Sql, logId: number, limit: number): Pro
     moved AS (
       UPDATE batch b SET status = due.status FROM due
       WHERE b.log_id = ${logId} AND b.tree_size = due.tree_size AND b.status = ${SEALED}
-      RETURNING b.tree_size, b.id, b.status, due.landed, due.missing),
+      RETURNING b.tree_size, b.id, b.first_index, b.status, due.landed, due.missing),
     recorded AS (
       INSERT INTO batch_transition (log_id, tree_size, status, landed, missing)
       SELECT ${logId}, tree_size, status, landed, missing FROM moved ON CONFLICT DO NOTHING)
-    SELECT id AS "batchId", tree_size AS "treeSize", status FROM moved`;
+    SELECT id AS "batchId", tree_size AS "treeSize", status, ${originOf(sql, logId)},
+           ${ageOfFirst(sql, logId)} AS "firstAfterSeconds" FROM moved`;
+}
+
+function originOf(sql: Sql, logId: number) {
+  return sql`(SELECT origin FROM log WHERE id = ${logId})`;
+}
+
+/** The seconds since the first submission of the batch that was moved. */
+function ageOfFirst(sql: Sql, logId: number) {
+  return sql`(SELECT extract(epoch FROM clock_timestamp() - s.submitted_at)::float8 FROM submission s
+              WHERE s.log_id = ${logId} AND s.log_index = moved.first_index)`;
 }
 
 const NEAR_DEADLINE = '10 minutes';

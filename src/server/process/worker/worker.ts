@@ -51,6 +51,7 @@ export type WorkerOptions = Standby &
     /** The witnesses of the configuration, and an embedded one. */
     witnesses: readonly WitnessSetup[];
     observeAlarm: Pipeline['observeAlarm'];
+    observeSettled: Pipeline['observeSettled'];
   };
 
 /** A running worker. */
@@ -110,6 +111,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     newBatchId: () => `btc_${ulid()}`,
     random: Math.random,
     observeAlarm: options.observeAlarm,
+    observeSettled: options.observeSettled,
     send: (job) => (jobs.queue() === undefined ? local.run(job) : jobs.send(job)),
   };
   const local = createLocalRunner(pipeline, outageLogs);
