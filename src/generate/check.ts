@@ -8,12 +8,21 @@ import { checkGenerated } from './checks/check-generated.js';
 import { type Finding, findProblem } from './checks/finding.js';
 import { type Check, runChecks } from './checks/run-checks.js';
 import { ERRORS_PAGE, errorsPage } from './errors-page.js';
+import { RULES_FILE, rulesFile } from './monitoring/rules-file.js';
+import { MONITORING_PAGE, withTables } from './monitoring/tables.js';
 import { buf, MODULES } from './protos/buf.js';
 import { writeThirdPartyProtos } from './protos/third-party-protos.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const LINT = ['--import', 'tsx', 'src/generate/checks/lint-openapi.ts'];
+
+/** The files that `npm run generate` writes, whole or in part. */
+const WRITTEN: readonly { path: string; write: (page: string) => string }[] = [
+  { path: ERRORS_PAGE, write: errorsPage },
+  { path: MONITORING_PAGE, write: withTables },
+  { path: RULES_FILE, write: rulesFile },
+];
 
 const CHECKS: readonly Check[] = [
   ...PAGES.map(({ name }) => ({
@@ -35,16 +44,19 @@ const CHECKS: readonly Check[] = [
   { name: 'protos keep the lint rules', run: () => ({ problem: buf(root, 'lint') }) },
   { name: 'protos break no client', run: (scratch) => checkBreaking({ root, scratch }) },
   { name: 'generated code is up to date', run: (scratch) => checkGenerated({ root, scratch }) },
-  { name: 'the page about errors is up to date', run: checkErrorsPage },
+  ...WRITTEN.map(({ path, write }) => ({
+    name: `${path} is up to date`,
+    run: () => checkWritten(path, write),
+  })),
   {
     name: 'the OpenAPI document keeps the lint rules',
     run: () => ({ problem: findProblem(root, 'node', LINT) }),
   },
 ];
 
-function checkErrorsPage(): Finding {
-  const isCurrent = readFileSync(join(root, ERRORS_PAGE), 'utf8') === errorsPage();
-  return isCurrent ? {} : { problem: `${ERRORS_PAGE} differs; run "npm run generate"` };
+function checkWritten(path: string, write: (page: string) => string): Finding {
+  const page = readFileSync(join(root, path), 'utf8');
+  return page === write(page) ? {} : { problem: `${path} differs; run "npm run generate"` };
 }
 
 writeThirdPartyProtos(root);

@@ -1,0 +1,9 @@
+/** The fourth part of `npm run generate`: the rules of Prometheus and the tables of the page about them. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { RULES_FILE, rulesFile } from './monitoring/rules-file.js';
+import { MONITORING_PAGE, withTables } from './monitoring/tables.js';
+
+const at = (path: string) => new URL(`../../${path}`, import.meta.url);
+
+writeFileSync(at(RULES_FILE), rulesFile());
+writeFileSync(at(MONITORING_PAGE), withTables(readFileSync(at(MONITORING_PAGE), 'utf8')));
