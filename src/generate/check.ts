@@ -8,6 +8,7 @@ import { checkGenerated } from './checks/check-generated.js';
 import { type Finding, findProblem } from './checks/finding.js';
 import { type Check, runChecks } from './checks/run-checks.js';
 import { ERRORS_PAGE, errorsPage } from './errors-page.js';
+import { DASHBOARD_FILE, dashboardFile } from './monitoring/dashboard/dashboard.js';
 import { RULES_FILE, rulesFile } from './monitoring/rules-file.js';
 import { MONITORING_PAGE, withTables } from './monitoring/tables.js';
 import { buf, MODULES } from './protos/buf.js';
@@ -22,6 +23,7 @@ const WRITTEN: readonly { path: string; write: (page: string) => string }[] = [
   { path: ERRORS_PAGE, write: errorsPage },
   { path: MONITORING_PAGE, write: withTables },
   { path: RULES_FILE, write: rulesFile },
+  { path: DASHBOARD_FILE, write: dashboardFile },
 ];
 
 const CHECKS: readonly Check[] = [

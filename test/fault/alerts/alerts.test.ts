@@ -1,15 +1,19 @@
-/** The faults that operators are woken for fire their alerts, and health fires none. */
+/** Real processes, scraped in health and during faults: what rules and dashboard read is there, and the alerts fire. */
+import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { startLoad } from '../../support/calling/load.js';
 import { setScene } from '../../support/fault-fixture.js';
 import { disproveFiring, type Scrapes, scrapeAll } from '../../support/judging/alerts.js';
+import { startPrometheus } from '../../support/judging/prometheus.js';
+import { findMissing, panelExpressions, ruleExpressions } from '../../support/judging/shown-metrics.js';
 import { until } from '../../support/until.js';
 import { letWitnessesBeAsked, untilWitnessed } from '../../support/wait-for-idle.js';
 
-const scene = await setScene(t);
+const scene = await setScene(t, { env: { API_PROCESSES: '2' } });
 const { installation, pool, servers, tsa, apiKey } = scene;
 const worker = await installation.startWorker();
 const api = await installation.startApi();
+const prometheus = await startPrometheus(t, { api, worker });
 const scrape = () => scrapeAll({ api, worker });
 
 async function submit(): Promise<void> {
@@ -26,12 +30,53 @@ async function scrapeOnce(line: RegExp): Promise<Scrapes> {
   });
 }
 
+const get = (path: string) =>
+  fetch(`${api.baseUrl}/v1/${path}`, { headers: { authorization: `Bearer ${apiKey}` } });
+
 await submit();
 await untilWitnessed(pool);
-const health = await scrape();
+const { data } = (await (await get('attestations')).json()) as { data: { id: string }[] };
+const read = async () => {
+  for (const path of ['', '/bundle']) await get(`attestations/${data[0]?.id}${path}`);
+  await get('attestations/sub_00000000000000000000000000');
+};
+await read();
+const health = await scrapeOnce(/^attest_api_processes_ready 2/m);
 
 t.test('health fires nothing', async (t) => {
   t.equal(await disproveFiring({ before: health, during: health }, []), undefined);
+});
+
+t.test('what rules, dashboard and runbook name is scraped', async (t) => {
+  const panels = (await panelExpressions()).map(({ expr }) => expr);
+  for (const expr of [...(await ruleExpressions()), ...panels])
+    t.strictSame(findMissing(expr, health), [], expr);
+  const documented = [...readFileSync('docs/monitoring.md', 'utf8').matchAll(/`(attest_\w+)`/g)];
+  // Of `attest witness` alone.
+  const others = ['attest_cosigned_tree_size'];
+  const missing = documented.flatMap(([, name = '']) => findMissing(name, health));
+  t.strictSame([...new Set(missing)], others);
+});
+
+/** Prometheus scrapes twice a second; rates take two scrapes. */
+const SOON_MS = 20_000;
+/** Of what there is none in this scene. */
+const EMPTY = [
+  'attest_tuf_expiry_timestamp_seconds',
+  'attest_pool_waiting',
+  'attest_webhook_attempts_total',
+  'attest_export_objects_total',
+];
+
+t.test('every panel of the dashboard has data', async (t) => {
+  await submit();
+  await read();
+  await get('attestations');
+  for (const { title, expr } of await panelExpressions()) {
+    if (EMPTY.some((name) => expr.includes(name))) continue;
+    await until(`${title} has data: ${expr}`, async () => (await prometheus.query(expr)).length > 0, SOON_MS);
+  }
+  t.strictSame(await prometheus.firing(), []);
 });
 
 t.test('a witness that fails', async (t) => {
@@ -49,18 +94,24 @@ t.test('a witness that fails', async (t) => {
   await untilWitnessed(pool);
 });
 
-t.test('NATS is killed', async (t) => {
+t.test('NATS is killed, and started again', async (t) => {
   await servers.nats.kill();
   const during = await scrapeOnce(/^attest_jetstream_up\{client="worker"\} 0/m);
   t.equal(await disproveFiring({ before: health, during }, ['AttestJetStreamDown']), undefined);
+  await until('Prometheus has the alert', async () =>
+    (await prometheus.firing()).includes('AttestJetStreamDown'),
+  );
   await servers.nats.start();
-  await scrapeOnce(/^attest_jetstream_up\{client="worker"\} 1/m);
+  await until('it is over', async () => !(await prometheus.firing()).includes('AttestJetStreamDown'));
 });
 
 t.test('Postgres is stopped', async (t) => {
   await servers.postgres.stop();
   const during = await scrape();
   t.equal(await disproveFiring({ before: health, during }, ['AttestDatabaseDown']), undefined);
+  await until('Prometheus has the alert', async () =>
+    (await prometheus.firing()).includes('AttestDatabaseDown'),
+  );
   await servers.postgres.start();
 });
 
@@ -68,6 +119,9 @@ t.test('the worker is killed, then the API', async (t) => {
   await worker.kill();
   const without = ['AttestProcessDown', 'AttestWorkerDown'];
   t.equal(await disproveFiring({ before: health, during: await scrape() }, without), undefined);
+  await until('Prometheus has the alert', async () =>
+    (await prometheus.firing()).includes('AttestWorkerDown'),
+  );
   await api.kill();
   t.equal(
     await disproveFiring({ before: health, during: await scrape() }, ['AttestApiDown', ...without]),

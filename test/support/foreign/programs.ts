@@ -68,7 +68,10 @@ export const PROGRAMS = {
     packages: ['pgbouncer'],
     folders: ['/usr/sbin'],
   },
-  promtool: { commands: { promtool: 'usr/bin/promtool' }, packages: ['prometheus'] },
+  promtool: {
+    commands: { promtool: 'usr/bin/promtool', prometheus: 'usr/bin/prometheus' },
+    packages: ['prometheus'],
+  },
   'python-grpc': {
     ...PYTHON,
     packages: ['python3-grpc-tools', 'python3-pkg-resources'],

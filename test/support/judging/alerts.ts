@@ -3,13 +3,13 @@
  * hour, then what it showed during a fault for two.
  */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { parse } from 'yaml';
 import { PROMTOOL } from '../foreign/promtool.js';
 
-const RULES = resolve('deploy/prometheus/attest.rules.yaml');
+/** The shipped rules. */
+export const RULES = resolve('deploy/prometheus/attest.rules.yaml');
 const BEFORE_MINUTES = 60;
 const DURING_MINUTES = 120;
 const END_MINUTES = BEFORE_MINUTES + DURING_MINUTES;
@@ -29,12 +29,6 @@ export async function scrapeAll(processes: Readonly<Record<string, { opsUrl: str
     return [name, text] as const;
   });
   return Object.fromEntries(await Promise.all(scraped));
-}
-
-/** The names of all alerts of the shipped rules. */
-export async function alertNames(): Promise<string[]> {
-  const { groups } = parse(await readFile(RULES, 'utf8')) as { groups: { rules: { alert?: string }[] }[] };
-  return groups.flatMap(({ rules }) => rules.flatMap(({ alert }) => alert ?? []));
 }
 
 /** What promtool says against exactly these alerts firing at the end; undefined if they do. */
