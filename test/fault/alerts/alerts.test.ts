@@ -3,9 +3,14 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { startLoad } from '../../support/calling/load.js';
 import { setScene } from '../../support/fault-fixture.js';
-import { disproveFiring, type Scrapes, scrapeAll } from '../../support/judging/alerts.js';
+import { disproveCases, disproveFiring, type Scrapes, scrapeAll } from '../../support/judging/alerts.js';
 import { startPrometheus } from '../../support/judging/prometheus.js';
-import { findMissing, panelExpressions, ruleExpressions } from '../../support/judging/shown-metrics.js';
+import {
+  alertNames,
+  findMissing,
+  panelExpressions,
+  ruleExpressions,
+} from '../../support/judging/shown-metrics.js';
 import { until } from '../../support/until.js';
 import { letWitnessesBeAsked, untilWitnessed } from '../../support/wait-for-idle.js';
 
@@ -56,6 +61,90 @@ t.test('what rules, dashboard and runbook name is scraped', async (t) => {
   const others = ['attest_cosigned_tree_size'];
   const missing = documented.flatMap(([, name = '']) => findMissing(name, health));
   t.strictSame([...new Set(missing)], others);
+});
+
+const DAY_SECONDS = 86_400;
+const nowSeconds = Date.now() / 1000;
+const TLS = 'attest_certificate_expiry_timestamp_seconds{certificate="witness foreign"}';
+const LOG = '{log="live.log.example.com"}';
+const WITNESS = '{log="live.log.example.com",witness="foreign"}';
+const tuf = (role: string) => `attest_tuf_expiry_timestamp_seconds{role="${role}"}`;
+
+/** The series that shows a fault, its value then, and what fires. */
+const SHOWN: readonly [series: string, value: number, ...expected: string[]][] = [
+  ['attest_database_standby_away', 1, 'AttestStandbyAway'],
+  ['attest_pool_waiting{pool="accept"}', 3, 'AttestPoolExhausted'],
+  ['attest_accept_queued_submissions', 1_500, 'AttestWritesQueue'],
+  ['attest_clock_offset_seconds', -2, 'AttestClockDrifts'],
+  ['attest_clock_offset_seconds', 7, 'AttestClockDrifts', 'AttestClockOff'],
+  ['attest_api_processes_died_total', 9, 'AttestApiProcessDied'],
+  ['attest_api_processes_ready', 1, 'AttestApiProcessMissing'],
+  [TLS, nowSeconds + 10 * DAY_SECONDS, 'AttestCertificateExpires'],
+  [TLS, nowSeconds + DAY_SECONDS, 'AttestCertificateExpires', 'AttestCertificateExpiresSoon'],
+  [`attest_log_frozen${LOG}`, 1, 'AttestLogFrozen'],
+  [`attest_log_unsealed_leaves${LOG}`, 5, 'AttestSealingStopped'],
+  [
+    'attest_log_key_ready{log="live.log.example.com",algorithm="ed25519"}',
+    0,
+    'AttestLogKeyMissing',
+    'AttestLogKeyUnavailable',
+  ],
+  [`attest_batches_unpublished${LOG}`, 1, 'AttestRegisterBehind'],
+  [`attest_batches_oldest_unsettled_seconds${LOG}`, 4_000, 'AttestBatchesUnsettled'],
+  ['attest_witness_alarms_total{witness="foreign"}', 2, 'AttestWitnessAlarm'],
+  [
+    `attest_witness_oldest_request_timestamp_seconds${WITNESS}`,
+    nowSeconds - 2 * DAY_SECONDS,
+    'AttestWitnessRequestOld',
+  ],
+  ['attest_tuf_outdated', 1, 'AttestTufOutdated'],
+  [tuf('root'), nowSeconds + 50 * DAY_SECONDS, 'AttestTufRootExpires'],
+  [tuf('timestamp'), nowSeconds + DAY_SECONDS, 'AttestTufSnapshotExpires'],
+  ['attest_webhook_oldest_due_seconds', 900, 'AttestWebhooksLate'],
+  ['attest_webhooks_disabled_total', 2, 'AttestWebhookDisabled'],
+  ['attest_exports_failing', 1, 'AttestExportFailing'],
+  ['attest_export_lag_seconds', 4_000, 'AttestExportsLate'],
+];
+
+/** Of what there is none in this scene: the series is there in a fault only. */
+const ADDED = /^attest_(?:tuf|witness_oldest_request)_/;
+
+/** The scrapes with another value of a series, which one of them has to have. */
+function showing(scrapes: Scrapes, series: string, value: number): Scrapes {
+  const line = `${series} ${value}`;
+  const texts = Object.entries(scrapes);
+  const owner = texts.find(([, text]) => text?.includes(`\n${series} `));
+  if (owner === undefined && ADDED.test(series)) return { ...scrapes, worker: `${scrapes.worker}${line}\n` };
+  if (owner === undefined) throw new Error(`no scrape has ${series}`);
+  const [name, text = ''] = owner;
+  const lines = text.split('\n').map((one) => (one.startsWith(`${series} `) ? line : one));
+  return { ...scrapes, [name]: lines.join('\n') };
+}
+
+t.test('the value that shows a fault fires its alerts, and no others', async (t) => {
+  const cases = SHOWN.map(([series, value, ...expected]) => ({
+    before: health,
+    during: showing(health, series, value),
+    expected,
+  }));
+  t.equal(await disproveCases(cases), undefined);
+});
+
+/** The alerts of the tests below, and those of burn-rates.test.ts. */
+const OTHERS = [
+  'AttestErrorBudgetBurnsFast',
+  'AttestErrorBudgetBurnsSlowly',
+  'AttestWitnessFailing',
+  'AttestJetStreamDown',
+  'AttestDatabaseDown',
+  'AttestWorkerDown',
+  'AttestProcessDown',
+  'AttestApiDown',
+];
+
+t.test('every alert has a test', async (t) => {
+  const tested = new Set([...OTHERS, ...SHOWN.flatMap(([, , ...expected]) => expected)]);
+  t.strictSame([...tested].sort(), (await alertNames()).sort());
 });
 
 /** Prometheus scrapes twice a second; rates take two scrapes. */

@@ -31,31 +31,50 @@ export async function scrapeAll(processes: Readonly<Record<string, { opsUrl: str
   return Object.fromEntries(await Promise.all(scraped));
 }
 
+/** Scrapes before and during a fault, and the names of the alerts that fire at its end, no others. */
+export type Case = { before: Scrapes; during: Scrapes; expected: readonly string[] };
+
 /** What promtool says against exactly these alerts firing at the end; undefined if they do. */
 export function disproveFiring(
   scrapes: { before: Scrapes; during: Scrapes },
   expected: readonly string[],
 ): Promise<string | undefined> {
-  return disprove({ series: toSeries(scrapes), minutes: END_MINUTES, every: '5m' }, expected);
+  return disproveCases([{ ...scrapes, expected }]);
+}
+
+/** The same of several cases, in one run of promtool. */
+export function disproveCases(cases: readonly Case[]): Promise<string | undefined> {
+  const tests = cases.map((one) => testOf({ series: toSeries(one), minutes: END_MINUTES }, one.expected));
+  return runTests(tests, '5m');
 }
 
 /** The same, of series that a test made, at a minute; the rules are evaluated `every` so often. */
-export async function disprove(
-  { series, minutes, every }: { series: readonly Series[]; minutes: number; every: string },
+export function disprove(
+  { every, ...made }: { series: readonly Series[]; minutes: number; every: string },
   expected: readonly string[],
 ): Promise<string | undefined> {
+  return runTests([testOf(made, expected)], every);
+}
+
+function testOf(
+  { series, minutes }: { series: readonly Series[]; minutes: number },
+  expected: readonly string[],
+) {
+  const firing = {
+    expr: 'group by (alertname) (ALERTS{alertstate="firing"})',
+    eval_time: `${minutes}m`,
+    exp_samples: [...expected].sort().map((name) => ({ labels: `{alertname="${name}"}`, value: 1 })),
+  };
+  const name = expected.join(', ');
+  return { name, interval: '1m', input_series: series, promql_expr_test: [firing] };
+}
+
+async function runTests(tests: readonly object[], every: string): Promise<string | undefined> {
   const dir = await mkdtemp(join(tmpdir(), 'attest-alerts-'));
   try {
     const file = join(dir, 'test.yaml');
-    const firing = {
-      expr: 'group by (alertname) (ALERTS{alertstate="firing"})',
-      eval_time: `${minutes}m`,
-      exp_samples: [...expected].sort().map((name) => ({ labels: `{alertname="${name}"}`, value: 1 })),
-    };
-    const test = { interval: '1m', input_series: series, promql_expr_test: [firing] };
-    const tests = { rule_files: [RULES], evaluation_interval: every, tests: [test] };
     // JSON is YAML.
-    await writeFile(file, JSON.stringify(tests));
+    await writeFile(file, JSON.stringify({ rule_files: [RULES], evaluation_interval: every, tests }));
     return await new Promise((done) => {
       execFile(PROMTOOL, ['test', 'rules', file], (error, stdout, stderr) =>
         done(error === null ? undefined : `${stdout}${stderr}`),

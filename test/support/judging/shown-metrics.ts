@@ -6,11 +6,16 @@ import { RULES, type Scrapes } from './alerts.js';
 
 const DASHBOARD = resolve('deploy/grafana/attest.json');
 
-type Rules = { groups: { rules: { expr: string }[] }[] };
+type Rules = { groups: { rules: { expr: string; alert?: string }[] }[] };
 type Dashboard = { panels: { title: string; targets?: { expr: string }[] }[] };
 
 const readRules = async () =>
   (parse(await readFile(RULES, 'utf8')) as Rules).groups.flatMap(({ rules }) => rules);
+
+/** The names of all alerts of the rules. */
+export async function alertNames(): Promise<string[]> {
+  return (await readRules()).flatMap(({ alert }) => alert ?? []);
+}
 
 /** The expressions of the rules. */
 export async function ruleExpressions(): Promise<string[]> {

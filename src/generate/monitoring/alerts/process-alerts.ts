@@ -39,10 +39,10 @@ export const PROCESSES: readonly Alert[] = [
   },
   {
     name: 'AttestApiProcessMissing',
-    expr: 'attest_api_processes_ready < max_over_time(attest_api_processes_ready[1h])',
+    expr: 'attest_api_processes_ready < max_over_time(attest_api_processes_ready[1d])',
     for: '5m',
     severity: 'ticket',
-    summary: 'fewer API processes serve a port than before',
+    summary: 'fewer API processes serve a port than within a day',
     action: 'See the log, by `api_pid`',
   },
   {
