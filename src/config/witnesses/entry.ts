@@ -1,23 +1,21 @@
-/** One element of WITNESSES: typed access to its members, with the members that all kinds have. */
+/** One element of WITNESSES: the members that all kinds have. */
 import type { KeyObject } from 'node:crypto';
 import { EnvironmentSchema } from '../../../gen/attestation/v1/environment_pb.js';
 import { enumNames, findEnumNumber } from '../../protocol/enum-names.js';
 import type { Principal } from '../../server/core/principal.js';
+import { findBoolean, findText, type Members, requireText } from '../members.js';
 import { duration, plainText } from '../setting-types.js';
-import { InvalidValue, parseValue, quote, type Settings, type SettingType } from '../settings.js';
+import { InvalidValue, type SettingType } from '../settings.js';
 
 /**
- * The members of one witness. `at` is its path, such as `WITNESSES[0]`; `baseDir` is where relative paths start.
+ * The members of one witness. `baseDir` is where relative paths start.
  * `quorumMembers` are the names in WITNESS_POLICY: these are not required one by one, unless they say so. `evmKey` is the
  * key of EVM witnesses without a key_file.
  */
-export type WitnessEntry = {
-  at: string;
-  members: Readonly<Record<string, unknown>>;
+export type WitnessEntry = Members & {
   baseDir: string;
   quorumMembers: ReadonlySet<string>;
   evmKey: KeyObject | undefined;
-  report: Settings['report'];
 };
 
 /** The settings that all kinds of witnesses have. */
@@ -59,86 +57,6 @@ export function readCommon(
 /** Reads who runs the witness, for trust roots and reports. */
 export function findOperator(entry: WitnessEntry): string | undefined {
   return findText(entry, 'operator', plainText(200));
-}
-
-/** Reports members that the kind does not have. */
-export function reportUnknownMembers({ at, members, report }: WitnessEntry, known: readonly string[]): void {
-  for (const member of Object.keys(members).filter((name) => !known.includes(name))) {
-    report({ name: at, problem: `has a member ${quote(member)}`, expected: `only ${known.join(', ')}` });
-  }
-}
-
-/** Reads a string member. Reports an invalid one and returns undefined. */
-export function findText<T>(entry: WitnessEntry, member: string, type: SettingType<T>): T | undefined {
-  const value = entry.members[member];
-  const name = `${entry.at}.${member}`;
-  if (value === undefined) return undefined;
-  if (typeof value === 'string') return parseValue(entry.report, name, type, value);
-  entry.report({ name, problem: 'is not a string', expected: type.expected });
-  return undefined;
-}
-
-/** Like `findText`; also reports a missing member. As with `Settings.require`, the result is then undefined despite its type. */
-export function requireText<T>(entry: WitnessEntry, member: string, type: SettingType<T>): T {
-  reportMissing(entry, member, type.expected);
-  return findText(entry, member, type) as T;
-}
-
-/** Reads a non-empty array of at most `max` strings, or one string. Reports invalid elements by index. */
-export function requireTexts<T>(
-  entry: WitnessEntry,
-  member: string,
-  type: SettingType<T>,
-  max: number,
-): readonly T[] {
-  const { at, members, report } = entry;
-  const name = `${at}.${member}`;
-  reportMissing(entry, member, type.expected);
-  const value = members[member];
-  if (value === undefined) return [];
-  const list: readonly unknown[] = Array.isArray(value) ? value : [value];
-  if (list.length === 0 || list.length > max || !list.every((item) => typeof item === 'string')) {
-    report({ name, problem: 'is wrong', expected: `an array of 1 to ${max} strings: ${type.expected}` });
-    return [];
-  }
-  return list.flatMap((text, i) => {
-    const parsed = parseValue(report, `${name}[${i}]`, type, text);
-    return parsed === undefined ? [] : [parsed];
-  });
-}
-
-/** Reads a whole number, given as a JSON number. Reports an invalid one and returns undefined. */
-export function findInteger(
-  { at, members, report }: WitnessEntry,
-  member: string,
-  min: number,
-  max: number,
-): number | undefined {
-  const value = members[member];
-  if (value === undefined) return undefined;
-  if (Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= max) return Number(value);
-  const expected = `a whole number from ${min} to ${max}`;
-  report({ name: `${at}.${member}`, problem: 'is wrong', expected });
-  return undefined;
-}
-
-/** Like `findInteger`; also reports a missing member. As with `Settings.require`, the result is then undefined despite its type. */
-export function requireInteger(entry: WitnessEntry, member: string, min: number, max: number): number {
-  reportMissing(entry, member, `a whole number from ${min} to ${max}`);
-  return findInteger(entry, member, min, max) as number;
-}
-
-/** Reads a JSON boolean. Reports another value and returns undefined. */
-export function findBoolean({ at, members, report }: WitnessEntry, member: string): boolean | undefined {
-  const value = members[member];
-  if (value === undefined || typeof value === 'boolean') return value;
-  report({ name: `${at}.${member}`, problem: 'is wrong', expected: 'true or false' });
-  return undefined;
-}
-
-function reportMissing({ at, members, report }: WitnessEntry, member: string, expected: string): void {
-  if (members[member] !== undefined) return;
-  report({ name: `${at}.${member}`, problem: 'is not set', expected });
 }
 
 function readEnvironments({ at, members, report }: WitnessEntry): Principal['environment'][] {

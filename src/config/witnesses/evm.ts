@@ -4,20 +4,11 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
+import { findInteger, findText, reportUnknownMembers, requireInteger, requireText } from '../members.js';
 import { readSettingFile } from '../setting-files.js';
 import { outboundUrl } from '../setting-types.js';
 import { InvalidValue, quote, type Settings, type SettingType } from '../settings.js';
-import {
-  COMMON_MEMBERS,
-  type CommonWitnessConfig,
-  findInteger,
-  findText,
-  readCommon,
-  reportUnknownMembers,
-  requireInteger,
-  requireText,
-  type WitnessEntry,
-} from './entry.js';
+import { COMMON_MEMBERS, type CommonWitnessConfig, readCommon, type WitnessEntry } from './entry.js';
 
 /** A contract that records checkpoints, and the account that pays for it. */
 export type EvmConfig = CommonWitnessConfig & {

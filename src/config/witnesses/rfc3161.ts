@@ -2,19 +2,15 @@
 import { resolve } from 'node:path';
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { certificateChain } from '../certificate-chain.js';
+import { findBoolean, findText, reportUnknownMembers, requireText, requireTexts } from '../members.js';
 import { readSettingFile } from '../setting-files.js';
 import { oneOf, outboundUrl, plainText } from '../setting-types.js';
 import { InvalidValue, type SettingType } from '../settings.js';
 import {
   COMMON_MEMBERS,
   type CommonWitnessConfig,
-  findBoolean,
   findOperator,
-  findText,
   readCommon,
-  reportUnknownMembers,
-  requireText,
-  requireTexts,
   type WitnessEntry,
 } from './entry.js';
 

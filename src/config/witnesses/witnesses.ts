@@ -1,9 +1,10 @@
 /** WITNESSES: external witnesses, as JSON or as the path of a JSON file. */
 import { dirname } from 'node:path';
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
+import { isObject, parseJson, requireText } from '../members.js';
 import { readSettingFile } from '../setting-files.js';
 import { InvalidValue, quote, type Settings, type SettingType } from '../settings.js';
-import { requireText, type WitnessEntry } from './entry.js';
+import type { WitnessEntry } from './entry.js';
 import { type EvmConfig, evmPrivateKey, readEvm, reportSharedAccounts } from './evm.js';
 import { type LogWitnessConfig, readLogWitness } from './log-witness.js';
 import { type OpenTimestampsConfig, readOpenTimestamps } from './opentimestamps.js';
@@ -148,16 +149,4 @@ function reportTooManyStamps({ report }: Settings, witnesses: readonly WitnessCo
   if (stamping <= MAX_STAMPS) return;
   const problem = `has ${stamping} witnesses with "stamp_signatures"`;
   report({ name: 'WITNESSES', problem, expected: `at most ${MAX_STAMPS}` });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new InvalidValue('it is not JSON');
-  }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
