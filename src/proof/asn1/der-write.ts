@@ -82,3 +82,9 @@ function base128(arc: bigint): number[] {
   for (let rest = arc >> 7n; rest > 0n; rest >>= 7n) octets.unshift(Number(rest & 0x7fn) | 0x80);
   return octets;
 }
+
+/** r and s, of 32 bytes each, as an ECDSA-Sig-Value. */
+export function derEcdsaSignature(signature: Uint8Array): Uint8Array {
+  const half = signature.length / 2;
+  return derSequence(derInteger(signature.subarray(0, half)), derInteger(signature.subarray(half)));
+}

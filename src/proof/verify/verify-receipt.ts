@@ -1,5 +1,5 @@
 import { type EnvironmentName, environmentNumber } from '../../protocol/environment.js';
-import { derInteger, derSequence } from '../asn1/der-write.js';
+import { derEcdsaSignature } from '../asn1/der-write.js';
 import { equalBytes, sha256, verifyEcdsaP256Sha256 } from '../bytes/primitives.js';
 import { parseReceipt, type Receipt, receiptToSign } from '../cose/receipt.js';
 import { findRoot } from '../log/merkle.js';
@@ -78,7 +78,11 @@ async function check(receipt: Receipt, trust: Trust, asked: ReceiptAsked): Promi
   const root = findRoot({ leafHash, index, size }, path);
   const isSigned =
     root !== undefined &&
-    (await verifyEcdsaP256Sha256(log.receiptKey, receiptToSign(protectedHeader, root), toDer(signature)));
+    (await verifyEcdsaP256Sha256(
+      log.receiptKey,
+      receiptToSign(protectedHeader, root),
+      derEcdsaSignature(signature),
+    ));
   if (!isSigned) {
     return { check: failed('receipt.invalid', 'the log has not signed a tree with this leaf at this place') };
   }
@@ -91,10 +95,4 @@ function findLog({ issuer, keyId }: Receipt, trust: Trust): TrustedLog | undefin
     ({ key, receiptKey }) =>
       key.name === issuer && receiptKey !== undefined && equalBytes(sha256(receiptKey), keyId),
   );
-}
-
-/** r and s, of 32 bytes each, as an ECDSA-Sig-Value. */
-function toDer(signature: Uint8Array): Uint8Array {
-  const half = signature.length / 2;
-  return derSequence(derInteger(signature.subarray(0, half)), derInteger(signature.subarray(half)));
 }
