@@ -34,8 +34,15 @@ export function openConnection(path: string): Connection {
     if (waiting.length > 0)
       timer = setTimeout(() => end(`it does not answer within ${TIMEOUT_MS} ms`), TIMEOUT_MS);
   };
+  const readAnswers = (chunk: Uint8Array) => {
+    try {
+      return read(chunk);
+    } catch (error) {
+      throw new Error(`it answers with ${(error as Error).message}`);
+    }
+  };
   const receive = (chunk: Uint8Array) => {
-    for (const answer of read(chunk)) {
+    for (const answer of readAnswers(chunk)) {
       const first = waiting.shift();
       if (first === undefined) throw new Error('it answers without a question');
       first.resolve(answer);

@@ -20,7 +20,7 @@ export function encodeFrame(message: Texts): Buffer {
 
 /**
  * Returns a function that takes received bytes and returns the frames that they complete. It throws an Error if a frame
- * is too long, or is not a JSON object of texts.
+ * is too long, or is not a JSON object of texts; the message names the frame.
  */
 export function frameReader(): (chunk: Uint8Array) => Texts[] {
   let held = Buffer.alloc(0);
@@ -29,7 +29,7 @@ export function frameReader(): (chunk: Uint8Array) => Texts[] {
     const frames: Texts[] = [];
     while (held.length >= LENGTH_BYTES) {
       const length = held.readUInt32BE();
-      if (length > MAX_FRAME_BYTES) throw new Error('it answers with a frame that is too long');
+      if (length > MAX_FRAME_BYTES) throw new Error('a frame that is too long');
       if (held.length < LENGTH_BYTES + length) break;
       frames.push(parseTexts(held.toString('utf8', LENGTH_BYTES, LENGTH_BYTES + length)));
       held = held.subarray(LENGTH_BYTES + length);
@@ -55,5 +55,5 @@ function tryParse(json: string): unknown {
 }
 
 function malformed(): Error {
-  return new Error('it answers with a frame that is not a JSON object of texts');
+  return new Error('a frame that is not a JSON object of texts');
 }
