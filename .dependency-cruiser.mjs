@@ -10,7 +10,7 @@ const LOG = [...BASE, ...PURE, ...COMMON, 'server/log'];
 const WITNESSING = [...LOG, ...inServer('witnessing', 'witnessing/clients')];
 const ATTESTATIONS = [...WITNESSING, 'server/attestations'];
 const FEATURES = [...ATTESTATIONS, ...inServer('webhooks', 'exports', 'exports/destinations', 'public')];
-const SERVER = [...FEATURES, ...inServer('pipeline', 'http', 'web', 'ops', 'cosigner')];
+const SERVER = [...FEATURES, ...inServer('pipeline', 'http', 'web', 'ops', 'cosigner', 'signer')];
 const ALL = [...SERVER, ...inServer('timestamp-authority', 'embedded', 'process')];
 
 const libraries = (...rooms) => Object.fromEntries(inServer(...rooms).map((room) => [room, [...BASE, ...PURE]]));
@@ -41,6 +41,7 @@ const MAY_IMPORT = {
   'server/pipeline': FEATURES,
   'server/ops': [...FEATURES, 'server/pipeline'],
   'server/cosigner': [...LOG, ...inServer('http', 'ops')],
+  'server/signer': LOG,
   'server/process': ALL,
   cli: [...ALL, 'client'],
   generate: [...ALL, 'client', 'cli'],

@@ -9,6 +9,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   api: 'serve the API',
   worker: 'seal batches, request witness signatures and deliver webhooks',
   witness: 'cosign the checkpoints of other logs',
+  signer: 'sign with keys in an HSM or a key management service',
   migrate: 'apply pending migrations',
   doctor: 'check settings, keys and everything that the service needs',
   projects: 'create, list and change projects, which own keys and submissions',

@@ -9,6 +9,7 @@ export const SERVER_COMMANDS: Commands = new Map([
   ['api', async () => (await import('./commands/server/api.js')).addApi],
   ['worker', async () => (await import('./commands/server/worker.js')).addWorker],
   ['witness', async () => (await import('./commands/server/witness.js')).addWitness],
+  ['signer', async () => (await import('./commands/server/signer.js')).addSigner],
   ['migrate', async () => (await import('./commands/server/migrate.js')).addMigrate],
   ['doctor', async () => (await import('./commands/server/doctor.js')).addDoctor],
   ['backup', async () => (await import('./commands/admin/backup.js')).addBackup],

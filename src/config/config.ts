@@ -13,6 +13,7 @@ import {
 } from './server-settings.js';
 import { adminToken, natsUrl, path, postgresUrl } from './setting-types.js';
 import { type Env, openSettings, type Settings } from './settings.js';
+import { readSignerConfig, type SignerConfig } from './signer/signer-settings.js';
 
 /** Configuration of `attest api` and `attest worker`; `attest up` derives one from its own. */
 export type Config = ServerSettings & {
@@ -52,6 +53,7 @@ export type ConfigByCommand = {
   log: LogConfig;
   witness: CosignerConfig;
   backup: DatabaseConfig;
+  signer: SignerConfig;
   'dsse-keys': DatabaseConfig;
   'secret-keys': DatabaseConfig;
 };
@@ -67,6 +69,7 @@ const READERS: { [P in keyof ConfigByCommand]: (settings: Settings) => ConfigByC
   log: readLog,
   witness: readCosignerConfig,
   backup: readDatabase,
+  signer: readSignerConfig,
   'dsse-keys': readDatabase,
   'secret-keys': readDatabase,
 };

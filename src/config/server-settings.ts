@@ -179,6 +179,13 @@ export function readListeners(settings: Settings, host: string): Listeners {
   return {
     host: settings.get('HOST', bindAddress, host),
     port: settings.get('PORT', port, 8080),
+    ...readOpsListener(settings),
+  };
+}
+
+/** Reads the address of the ops listener. */
+export function readOpsListener(settings: Settings): Pick<Listeners, 'opsHost' | 'opsPort'> {
+  return {
     opsHost: settings.get('OPS_HOST', bindAddress, '127.0.0.1'),
     opsPort: settings.get('OPS_PORT', port, 9090),
   };

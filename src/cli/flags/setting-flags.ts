@@ -10,6 +10,9 @@ const FLAGS = {
   OPS_PORT: { flag: '--ops-port', member: 'opsPort' },
   API_PROCESSES: { flag: '--processes', member: 'processes' },
   DATA_DIR: { flag: '--data-dir', member: 'dataDir' },
+  SIGNER_CONFIG: { flag: '--config', member: 'config' },
+  SIGNER_SOCKET: { flag: '--socket', member: 'socket' },
+  SIGNER_SOCKET_MODE: { flag: '--socket-mode', member: 'socketMode' },
 } as const;
 
 type Member = (typeof FLAGS)[keyof typeof FLAGS]['member'];

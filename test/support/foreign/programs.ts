@@ -85,6 +85,10 @@ export const PROGRAMS = {
   // That of BSD takes other arguments.
   script: { commands: { script: 'usr/bin/script' }, packages: ['bsdutils'], suits: ['--version'] },
   shellcheck: { commands: { shellcheck: 'usr/bin/shellcheck' }, packages: ['shellcheck'] },
+  softhsm: {
+    commands: { 'softhsm2-util': 'usr/bin/softhsm2-util', 'pkcs11-tool': 'usr/bin/pkcs11-tool' },
+    packages: ['softhsm2', 'softhsm2-common', 'opensc', 'opensc-pkcs11'],
+  },
   // Started by root, sshd wants a user of its own, which libnss-wrapper finds in a file.
   sshd: {
     commands: { sshd: 'usr/sbin/sshd', ssh: 'usr/bin/ssh', 'ssh-keygen': 'usr/bin/ssh-keygen' },
