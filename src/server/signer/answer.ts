@@ -37,8 +37,9 @@ export function createAnswers(deps: AnswerDeps): (request: Texts) => Promise<Tex
     const end = (outcome: Outcome) => deps.observe(name, outcome, performance.now() - startedMs);
     const outage = deps.outages.for(name);
     try {
-      const bytes = await checked(deps.history, key, data);
-      const signature = await sign(`${name} ${data}`, () => key.sign(bytes));
+      const signature = await sign(`${name} ${data}`, async () =>
+        key.sign(await checked(deps.history, key, data)),
+      );
       outage.recovered({ key: name }, 'the key signs again');
       end('signed');
       return { signature: toBase64(signature) };

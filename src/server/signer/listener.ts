@@ -1,6 +1,6 @@
 /** The Unix domain socket of the signing protocol. */
 import { once } from 'node:events';
-import { chmod, rm } from 'node:fs/promises';
+import { chmod, lstat, rm } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { hasErrno } from '../core/files/errno.js';
 import type { Logger } from '../core/logger.js';
@@ -110,8 +110,10 @@ async function removeStale(path: string): Promise<void> {
   try {
     await once(socket, 'connect');
   } catch (error) {
-    if (hasErrno(error, 'ECONNREFUSED')) await rm(path);
-    else if (!hasErrno(error, 'ENOENT')) throw error;
+    if (hasErrno(error, 'ENOENT')) return;
+    // A file that is no socket refuses connections, too.
+    if (!hasErrno(error, 'ECONNREFUSED') || !(await lstat(path)).isSocket()) throw error;
+    await rm(path);
     return;
   } finally {
     socket.destroy();

@@ -54,15 +54,16 @@ export async function startSignerProcess(
         if (child.exitCode === null && child.signalCode === null) child.kill(signal);
         return (await ended)[0];
       };
-      const other: string[] = [];
+      let said = '';
+      child.stderr.on('data', (chunk: Buffer) => {
+        said += chunk.toString();
+      });
       createInterface({ input: child.stderr }).on('line', (line) => {
         if (line.startsWith('{')) made.lines.push(JSON.parse(line) as Record<string, unknown>);
-        else other.push(line);
       });
       const ready = once(createInterface({ input: child.stdout }), 'line') as Promise<[string]>;
       const [first] = await Promise.race([ready, ended]);
-      if (typeof first !== 'string')
-        throw new Error(`attest signer ended with ${first}: ${other.join('; ')}`);
+      if (typeof first !== 'string') throw new Error(`attest signer ended with ${first}: ${said}`);
       made.opsUrl = (JSON.parse(first) as { ops_url: string }).ops_url;
     },
     kill: async () => void (await stop('SIGKILL')),

@@ -15,7 +15,8 @@ type Deps = { config: GcpKmsConfig; api: JsonApi; authorise: () => Promise<Recor
 /** Opens Cloud KMS without connecting to it. Rejects with a SigningError if there are no credentials. */
 export async function openGcpKms(config: GcpKmsConfig): Promise<Backend> {
   const { GoogleAuth } = await loadPackage('google-auth-library', () => import('google-auth-library'));
-  const auth = new GoogleAuth({ scopes: SCOPE });
+  // The names of keys have their projects; without one here the library asks for it.
+  const auth = new GoogleAuth({ scopes: SCOPE, projectId: 'none' });
   const authorise = async () => {
     try {
       // The library keeps the token, and renews it before its end.
