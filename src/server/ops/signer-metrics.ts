@@ -2,7 +2,7 @@ import type { Metrics } from './metrics.js';
 
 type SignerMetrics = {
   /** Counts a request to sign. */
-  observe: (key: string, outcome: 'signed' | 'refused' | 'failed', ms: number) => void;
+  observe: (key: string, outcome: 'signed' | 'rejected' | 'failed', ms: number) => void;
   /** The keys whose last signature has failed, in one line; undefined if there is none. */
   findFailing: () => string | undefined;
 };
@@ -12,7 +12,7 @@ export function addSignerMetrics(metrics: Metrics, keys: readonly string[]): Sig
   const failing = new Set<string>();
   const requests = metrics.addCounter(
     'attest_signer_requests_total',
-    'Requests to sign, by key and outcome: signed, refused (the key may not sign this) or failed (the backend)',
+    'Requests to sign, by key and outcome: signed, rejected (the key may not sign this) or failed (the backend)',
     ['key', 'outcome'],
   );
   const seconds = metrics.addCounter(

@@ -9,8 +9,8 @@ import type { LogHistory } from './log-history.js';
 import type { OpenKey } from './open-keys.js';
 import { assertMaySign } from './policy.js';
 
-/** What became of a request to sign. `refused`: by the policy; `failed`: by the backend. */
-export type Outcome = 'signed' | 'refused' | 'failed';
+/** What became of a request to sign. `rejected`: by the policy; `failed`: by the backend. */
+export type Outcome = 'signed' | 'rejected' | 'failed';
 
 type AnswerDeps = {
   keys: readonly OpenKey[];
@@ -21,8 +21,8 @@ type AnswerDeps = {
   observe: (key: string, outcome: Outcome, ms: number) => void;
 };
 
-/** A request that the policy refuses, or that makes no sense. */
-class Refused extends SigningError {}
+/** A request that the policy rejects, or that makes no sense. */
+class RejectedRequest extends SigningError {}
 
 /** Returns a function that answers a request. It never rejects. */
 export function createAnswers(deps: AnswerDeps): (request: Texts) => Promise<Texts> {
@@ -45,8 +45,8 @@ export function createAnswers(deps: AnswerDeps): (request: Texts) => Promise<Tex
       return { signature: toBase64(signature) };
     } catch (error) {
       const { message } = error as Error;
-      end(error instanceof Refused ? 'refused' : 'failed');
-      if (error instanceof Refused) deps.log.error({ key: name }, `REFUSED: ${message}`);
+      end(error instanceof RejectedRequest ? 'rejected' : 'failed');
+      if (error instanceof RejectedRequest) deps.log.error({ key: name }, `REJECTED: ${message}`);
       else outage.failed({ key: name, reason: message }, 'the key cannot sign');
       return { error: error instanceof SigningError ? message : 'it failed; see the log of the signer' };
     }
@@ -61,8 +61,8 @@ async function checked(history: LogHistory, { config }: OpenKey, data: string): 
     if (checkpoint !== undefined) await history.advance(checkpoint);
     return bytes;
   } catch (error) {
-    if (error instanceof FormatError) throw new Refused('data is not base64');
-    if (error instanceof SigningError) throw new Refused(error.message);
+    if (error instanceof FormatError) throw new RejectedRequest('data is not base64');
+    if (error instanceof SigningError) throw new RejectedRequest(error.message);
     throw error;
   }
 }

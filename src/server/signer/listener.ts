@@ -111,8 +111,8 @@ async function removeStale(path: string): Promise<void> {
     await once(socket, 'connect');
   } catch (error) {
     if (hasErrno(error, 'ENOENT')) return;
-    // A file that is no socket refuses connections, too.
-    if (!hasErrno(error, 'ECONNREFUSED') || !(await lstat(path)).isSocket()) throw error;
+    // A file that is no socket rejects connections, too.
+    if (!hasErrno(error, 'ECONNREJECTED') || !(await lstat(path)).isSocket()) throw error;
     await rm(path);
     return;
   } finally {

@@ -6,8 +6,8 @@ import t, { type Test } from 'tap';
 import { type App, startApp } from '../../support/app.js';
 import { newKey } from '../../support/calling/test-keys.js';
 import { AWS_ENV, startAwsKms } from '../../support/servers/kms/aws-kms.js';
+import { startSignerProcess } from '../../support/servers/kms/signer-process.js';
 import { startVault, VAULT_TOKEN } from '../../support/servers/kms/vault.js';
-import { startSignerProcess } from '../../support/servers/signer-process.js';
 import { creation } from '../rpc/samples.js';
 
 const DELAY_MS = 20;

@@ -7,8 +7,8 @@ import { ED25519, openSocketSigner } from '../../../src/server/keys/socket/socke
 import { startApp } from '../../support/app.js';
 import { runProcess } from '../../support/calling/run-cli.js';
 import { newKey } from '../../support/calling/test-keys.js';
-import { openSoftHsm, type SoftHsm } from '../../support/foreign/softhsm.js';
-import { startSignerProcess } from '../../support/servers/signer-process.js';
+import { startSignerProcess } from '../../support/servers/kms/signer-process.js';
+import { openSoftHsm, type SoftHsm } from '../../support/servers/kms/softhsm.js';
 import { until } from '../../support/until.js';
 import { creation } from '../rpc/samples.js';
 
@@ -94,7 +94,7 @@ t.test(
   },
 );
 
-t.test('what a key is not for is refused, also after a restart', async (t) => {
+t.test('what a key is not for is rejected, also after a restart', async (t) => {
   const signer = await startSignerProcess(t, configOf(KEYS), hsm.env);
   const open = () => openSocketSigner({ socketPath: signer.socketPath, keyId: 'log-live' }, ED25519);
   const checkpoint = (size: number, root: number, origin = 'live.log.example.com') =>
@@ -112,7 +112,7 @@ t.test('what a key is not for is refused, also after a restart', async (t) => {
   await t.rejects(key.sign(checkpoint(6, 1, 'other')), /is for checkpoints of live.log.example.com and/);
   await t.rejects(key.sign(Buffer.from('anything')), /is for checkpoints of live.log.example.com and/);
   t.ok(await key.sign(checkpoint(6, 1)));
-  await until('the log says it', async () => signer.lines.some(({ msg }) => /^REFUSED: /.test(String(msg))));
+  await until('the log says it', async () => signer.lines.some(({ msg }) => /^REJECTED: /.test(String(msg))));
 });
 
 t.test('--check says of each key what to do', async (t) => {

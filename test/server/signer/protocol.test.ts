@@ -186,7 +186,7 @@ t.test('equal requests at once are signed once, others each', async (t) => {
     1,
     'one of two roots, and no lower size',
   );
-  t.same(outcomes.filter((outcome) => outcome === 'refused').length, 2);
+  t.same(outcomes.filter((outcome) => outcome === 'rejected').length, 2);
   t.match(await answer({ op: 'sign', key: 'log', data: '?' }), { error: 'data is not base64' });
   t.match(await answer({ op: 'other', key: 'log' }), { error: /^op is not/ });
   t.match(await answer({ op: 'sign', key: 'none' }), { error: 'there is no key none' });

@@ -14,8 +14,8 @@ import {
   gcpName,
   startGcpKms,
 } from '../../support/servers/kms/gcp-kms.js';
+import { startSignerProcess } from '../../support/servers/kms/signer-process.js';
 import { startVault, VAULT_TOKEN } from '../../support/servers/kms/vault.js';
-import { startSignerProcess } from '../../support/servers/signer-process.js';
 
 const KEYS: Record<string, KeyObject> = {
   statements: generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey,
@@ -99,7 +99,7 @@ t.test('each service signs statements and checkpoints, many at once', async (t) 
   }
 });
 
-t.test('what a service refuses is told with what to do', async (t) => {
+t.test('what a service rejects is told with what to do', async (t) => {
   const signer = await startSignerProcess(t, { backends, keys }, ENV);
   const open = (keyId: string) => openSocketSigner({ socketPath: signer.socketPath, keyId }, ECDSA_P256);
   const reasonOf = async (service: Service, status: number, json: unknown) => {

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { PROGRAM } from '../calling/run-cli.js';
+import { PROGRAM } from '../../calling/run-cli.js';
 
 export type SignerProcess = {
   socketPath: string;
