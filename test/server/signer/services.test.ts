@@ -99,7 +99,7 @@ t.test('each service signs statements and checkpoints, many at once', async (t) 
   }
 });
 
-t.test('what a service rejects is told with what to do', async (t) => {
+t.test('a rejection names what to do', async (t) => {
   const signer = await startSignerProcess(t, { backends, keys }, ENV);
   const open = (keyId: string) => openSocketSigner({ socketPath: signer.socketPath, keyId }, ECDSA_P256);
   const reasonOf = async (service: Service, status: number, json: unknown) => {
