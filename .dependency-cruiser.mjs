@@ -2,7 +2,7 @@
 
 const inServer = (...rooms) => rooms.map((room) => `server/${room}`);
 
-const BASE = ['protocol', 'server/core', 'server/keys', 'config'];
+const BASE = ['protocol', 'server/telemetry', 'server/core', 'server/keys', 'config'];
 const PURE = ['proof', ...inServer('schema', 'json', 'net')];
 /** What features share, each on those before it from `jobs` on. */
 const COMMON = inServer('database', 'queue', 'rpc', 'jobs', 'idempotency', 'limits', 'admin');
@@ -22,7 +22,8 @@ const chained = (...rooms) =>
 /** A room is a folder of src, or one of src/server, or one of these that is named here. */
 const MAY_IMPORT = {
   protocol: [],
-  'server/core': ['protocol'],
+  'server/telemetry': ['protocol'],
+  'server/core': ['protocol', 'server/telemetry'],
   'server/keys': ['protocol', 'proof', 'server/core'],
   config: ['protocol', 'proof', ...inServer('core', 'keys')],
   proof: ['protocol'],

@@ -21,6 +21,7 @@ import {
   searchPath,
 } from './setting-types.js';
 import type { Settings } from './settings.js';
+import { readTelemetry, type TelemetryConfig } from './telemetry-settings.js';
 import { readTlsFiles, type TlsFiles } from './tls-files.js';
 import { type QuorumConfig, readWitnessPolicy, reportImpossibleQuorums } from './witnesses/witness-policy.js';
 import { readWitnesses, reportInfrequentWitnesses, type WitnessConfig } from './witnesses/witnesses.js';
@@ -84,6 +85,8 @@ export type ServerSettings = Listeners & {
   /** Whether strangers find bundles by an artifact, of projects without a setting of their own. */
   readonly publicLookup: boolean;
   readonly logLevel: LogLevel;
+  /** What is exported by OTLP; undefined: nothing. */
+  readonly telemetry: TelemetryConfig | undefined;
   /** JetStream replicas of the stream. */
   readonly natsReplicas: 1 | 3;
   /** Maximum Postgres connections of one process. */
@@ -156,6 +159,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     corsOrigins: settings.get('CORS_ORIGINS', origins, []),
     publicLookup: settings.get('PUBLIC_LOOKUP', bool, false),
     logLevel: readLogLevel(settings),
+    telemetry: readTelemetry(settings),
     natsReplicas: settings.get('NATS_REPLICAS', oneOf('1', '3'), '1') === '3' ? 3 : 1,
     poolSize: settings.get('PG_POOL', integer(2, 500), 10),
     apiProcesses: settings.get('API_PROCESSES', integer(1, 64), isLocal ? defaultProcesses() : 1),

@@ -192,3 +192,20 @@ t.test('DATABASE_URL names one server', async (t) => {
   }
   t.equal(postgresUrl.parse('postgres://u:p,q@a:5432/d'), 'postgres://u:p,q@a:5432/d');
 });
+
+t.test('telemetry is on where there is an endpoint, for each signal that is not switched off', async (t) => {
+  const read = (env: Record<string, string>) => readConfig(env, { process: 'up' }).telemetry;
+  const OTEL_EXPORTER_OTLP_ENDPOINT = 'http://localhost:4318';
+  t.equal(read({ OTEL_SERVICE_NAME: 'x', OTEL_TRACES_SAMPLER: 'always_on' }), undefined);
+  t.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SDK_DISABLED: 'true' }), undefined);
+  t.match(read({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_LOGS_EXPORTER: 'none' }), {
+    traces: true,
+    metrics: true,
+    logs: false,
+  });
+  t.match(read({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://localhost:4318/x' }), {
+    traces: true,
+    metrics: false,
+    logs: false,
+  });
+});

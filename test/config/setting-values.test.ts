@@ -5,6 +5,9 @@ import t from 'tap';
 import { type ConfigByCommand, readConfig } from '../../src/config/config.js';
 import { KEY, OPEN_LIMITS, problemsOf, server } from './samples.js';
 
+const NO_SIGNAL = { traces: false, metrics: false, logs: false, metricIntervalMs: 60_000 };
+const EVERY_SIGNAL = { ...NO_SIGNAL, traces: true, metrics: true, logs: true };
+
 t.test('each setting accepts its valid values', async (t) => {
   const { dir } = server(t);
   const good: [name: string, text: string, key: keyof ConfigByCommand['up'], value: unknown][] = [
@@ -43,6 +46,9 @@ t.test('each setting accepts its valid values', async (t) => {
       { ...OPEN_LIMITS, trustedProxies: ['10.0.0.0/8', '::1'] },
     ],
     ['NATS_REPLICAS', '3', 'natsReplicas', 3],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://otel:4318', 'telemetry', EVERY_SIGNAL],
+    ['OTEL_EXPORTER_OTLP_LOGS_ENDPOINT', 'https://otel/v1/logs', 'telemetry', { ...NO_SIGNAL, logs: true }],
+    ['OTEL_TRACES_SAMPLER', 'always_on', 'telemetry', undefined],
     ['DATABASE_URL', 'postgresql://h', 'databaseUrl', 'postgresql://h'],
     [
       'DATABASE_URL',
@@ -87,6 +93,14 @@ t.test('each setting rejects invalid values', async (t) => {
     ['IDEMPOTENCY_RETENTION', '59s'],
     ['CORS_ORIGINS', 'a.example', 'https://a.example/', 'https://a.example,*', 'null', ','],
     ['LOG_LEVEL', 'verbose', 'INFO'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318', 'grpc://collector:4317', 'x'],
+    ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', '/v1/traces'],
+    ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc', 'http/json'],
+    ['OTEL_METRICS_EXPORTER', 'prometheus'],
+    ['OTEL_TRACES_SAMPLER', 'xray'],
+    ['OTEL_TRACES_SAMPLER_ARG', '1.1', '-0.1', '1%', '1e-2', '.'],
+    ['OTEL_METRIC_EXPORT_INTERVAL', '60s', '99'],
+    ['OTEL_SDK_DISABLED', 'yes'],
     ['PG_POOL', '1', '501'],
     ['EXPORT_SPOOL_MIB', '63', '1048577'],
     ['MAX_CONNECTIONS', '0', '-1', 'many'],

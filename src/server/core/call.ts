@@ -1,5 +1,6 @@
 import type { DescMessage, DescMethodUnary, DescService, Message, MessageShape } from '@bufbuild/protobuf';
 import type { MethodRules } from '../../../gen/attestation/options/v1/options_pb.js';
+import type { OpenSpan } from '../telemetry/spans.js';
 import type { ApiError } from './errors.js';
 import type { Principal, Session } from './principal.js';
 import type { RateState } from './rate-window.js';
@@ -31,6 +32,8 @@ export type Call = {
   /** The rate windows that the call was counted in, after it. The response's headers report the tightest. */
   rateStates: readonly RateState[];
   readonly tally: Tally;
+  /** Its span, once its handler is called; null if it is not sampled. */
+  span?: OpenSpan | null | undefined;
   /** Bytes of the request's body that were read, plus those that a compressed body was inflated to. */
   bodyBytes: number;
   /**

@@ -4,6 +4,7 @@ import {
   type Logger as PinoLogger,
   pino,
 } from 'pino';
+import { type LogRelay, traceMembers } from '../telemetry/log-relay.js';
 
 /** Writes JSON lines: `log.info({ field }, 'what happened')`. */
 export type Logger = PinoLogger;
@@ -14,6 +15,8 @@ type LoggerOptions = {
   destination?: DestinationStream;
   /** The file descriptor that lines are written to, buffered. Default: standard output. */
   fd?: 1 | 2;
+  /** Gets every line as well; lines have the active trace then. */
+  relay?: LogRelay | undefined;
 };
 
 /** Lines are written in blocks: a write per line costs a tenth of a process at 10,000 requests a second. */
@@ -31,7 +34,8 @@ const SECRET_MEMBERS = ['authorization', 'token', 'secret', 'password', 'apiKey'
  * Creates a logger of one JSON line per event: `level` as a word, `time` as RFC 3339. Of an error given as `err` it
  * writes type, message, code, stack and causes, but no other members: drivers put row values there.
  */
-export function createLogger({ level, destination, fd = 1 }: LoggerOptions): Logger {
+export function createLogger({ level, destination, fd = 1, relay }: LoggerOptions): Logger {
+  const out = destination ?? openFile(fd);
   return pino(
     {
       level,
@@ -39,21 +43,35 @@ export function createLogger({ level, destination, fd = 1 }: LoggerOptions): Log
       formatters: { level: (label) => ({ level: label }) },
       timestamp: pino.stdTimeFunctions.isoTime,
       serializers: { err: describeError },
+      ...(relay === undefined ? {} : { mixin: traceMembers }),
       redact: {
         paths: SECRET_MEMBERS.flatMap((name) => [name, `*.${name}`]),
         censor: '[redacted]',
       },
     },
-    destination ??
-      openDestination({
-        dest: fd,
-        sync: false,
-        minLength: BLOCK_BYTES,
-        maxWrite: WRITE_BYTES,
-        periodicFlush: FLUSH_MS,
-        mkdir: false,
-      }),
+    relay === undefined ? out : relayed(out, relay),
   );
+}
+
+function openFile(fd: 1 | 2): DestinationStream {
+  return openDestination({
+    dest: fd,
+    sync: false,
+    minLength: BLOCK_BYTES,
+    maxWrite: WRITE_BYTES,
+    periodicFlush: FLUSH_MS,
+    mkdir: false,
+  });
+}
+
+function relayed(out: DestinationStream & { flush?: (done: () => void) => void }, relay: LogRelay) {
+  return {
+    write: (line: string) => {
+      out.write(line);
+      relay.take?.(line);
+    },
+    flush: (done: () => void) => (out.flush === undefined ? done() : out.flush(done)),
+  };
 }
 
 /** Flushes the buffer. Resolves when the operating system has the lines. */

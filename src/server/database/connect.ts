@@ -2,6 +2,7 @@ import postgres from 'postgres';
 import { exponentialMs } from '../../protocol/backoff.js';
 import { replicationUnknown } from './database-errors.js';
 import { sessionSettings } from './session-settings.js';
+import { type Statement, traceStatement } from './statement-span.js';
 import { createTransactions } from './transactions.js';
 import { watchedSockets } from './watched-socket.js';
 
@@ -54,7 +55,7 @@ export function connectPool(options: PoolOptions): Pool {
   const transactions = createTransactions(
     ({ onLost, onUnconfirmed }) =>
       openConnections(options, { max: 1, idle_timeout: 0, onclose: onLost, onUnconfirmed }),
-    { max: Math.ceil(max / 2), idleMs },
+    { name: options.name, max: Math.ceil(max / 2), idleMs },
   );
   const counter = { name: options.name, max, statements: 0, unconfirmed: 0, transactions: transactions.use };
   const driver = openConnections(options, {
@@ -152,22 +153,16 @@ export function readPoolUse(): PoolUse[] {
   });
 }
 
-/** A statement of the driver, before it is sent. */
-type Statement = {
-  handler: (statement: Statement) => unknown;
-  resolve: (value: unknown) => unknown;
-  reject: (error: unknown) => unknown;
-};
-
 /**
  * Wraps a pool so that its statements are counted from when they are sent or queued until their result. Those that are
  * under way when a wait for the standby is cancelled are rejected: one of them has committed on the primary alone.
  */
 function countStatements(pool: Pool, counter: PoolCounter): Pool {
   const { unsafe } = pool;
-  const counted = (...args: Parameters<Pool>) => watch(pool(...args), counter);
+  const counted = (...args: Parameters<Pool>) => watch(traceStatement(pool(...args), counter.name), counter);
   return Object.assign(counted, pool, {
-    unsafe: (...args: Parameters<Pool['unsafe']>) => watch(unsafe(...args), counter),
+    unsafe: (...args: Parameters<Pool['unsafe']>) =>
+      watch(traceStatement(unsafe(...args), counter.name), counter),
   }) as unknown as Pool;
 }
 

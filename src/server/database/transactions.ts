@@ -1,6 +1,8 @@
 import type postgres from 'postgres';
 import { untilAborted } from '../core/until-aborted.js';
+import { inSpan } from '../telemetry/spans.js';
 import { replicationUnknown } from './database-errors.js';
+import { traceStatement } from './statement-span.js';
 
 type Pool = postgres.Sql<{ bigint: number }>;
 type Sql = postgres.ISql<{ bigint: number }>;
@@ -35,11 +37,12 @@ type Session = { sql: Pool; losses: number; unconfirmed: number; closing: NodeJS
  *
  * @param open opens a pool of one connection that makes these reports. It must not close idle connections: it
  *   cannot tell them from one whose transaction waits for its process, and would send the rest over another
+ * @param name of the pool, for traces
  * @param idleMs an unused connection is closed after this
  */
 export function createTransactions(
   open: (reports: Reports) => Pool,
-  { max, idleMs }: { max: number; idleMs: number },
+  { name, max, idleMs }: { name: string; max: number; idleMs: number },
 ): Transactions {
   const idle: Session[] = [];
   const busy = new Set<Session>();
@@ -66,13 +69,18 @@ export function createTransactions(
     }, idleMs).unref();
   };
   return {
-    async begin(run) {
-      const session = await take();
-      const done = await runIn(session, run);
-      give(session, done.clean);
-      if ('error' in done) throw done.error;
-      return done.result;
-    },
+    begin: (run) =>
+      inSpan(
+        'transaction',
+        { attributes: { 'db.system.name': 'postgresql', 'attest.pool': name } },
+        async () => {
+          const session = await take();
+          const done = await runIn(session, name, run);
+          give(session, done.clean);
+          if ('error' in done) throw done.error;
+          return done.result;
+        },
+      ),
     use: () => ({ inUse: busy.size, waiting: waiting.length }),
     async end({ timeout = 5 } = {}) {
       const drained = async () => {
@@ -89,14 +97,14 @@ export function createTransactions(
 type Done<T> = { clean: boolean } & ({ result: T } | { error: unknown });
 
 /** Runs one transaction. `clean` is whether the connection can be used again. */
-async function runIn<T>(session: Session, run: (tx: Sql) => Promise<T>): Promise<Done<T>> {
+async function runIn<T>(session: Session, name: string, run: (tx: Sql) => Promise<T>): Promise<Done<T>> {
   try {
     await session.sql.unsafe('BEGIN');
   } catch (error) {
     return { clean: false, error };
   }
   const { losses } = session;
-  const tx = guardConnection(session);
+  const tx = guardConnection(session, name);
   try {
     const result = await run(tx);
     const { unconfirmed } = session;
@@ -127,15 +135,15 @@ function openSession(open: (reports: Reports) => Pool): Session {
 }
 
 /** Returns the session's SQL, whose statements are rejected once the connection it has now is lost. */
-function guardConnection(session: Session): Sql {
+function guardConnection(session: Session, name: string): Sql {
   const { sql, losses } = session;
   const getConnection = (): Pool => {
     if (session.losses === losses) return sql;
     const message = 'the connection of this transaction was lost';
     throw Object.assign(new Error(message), { code: 'CONNECTION_CLOSED' });
   };
-  const call = (...args: Parameters<Pool>) => getConnection()(...args);
-  const unsafe: Pool['unsafe'] = (...args) => getConnection().unsafe(...args);
+  const call = (...args: Parameters<Pool>) => traceStatement(getConnection()(...args), name);
+  const unsafe: Pool['unsafe'] = (...args) => traceStatement(getConnection().unsafe(...args), name);
   return Object.assign(call, sql, { unsafe }) as unknown as Sql;
 }
 

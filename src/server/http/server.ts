@@ -7,6 +7,7 @@ import { ApiError, deadlineExceeded, internalError } from '../core/errors.js';
 import { listen } from '../core/http/listen.js';
 import type { Logger } from '../core/logger.js';
 import { createApp } from './app.js';
+import { endRequestSpan } from './call/call-span.js';
 import { createInterceptors, type InterceptorDeps, type Interceptors } from './call/interceptors.js';
 import { createValidate } from './call/validate.js';
 import { refuseEarly, refuseUnknownRpc, wantsRpc } from './connect/refusal.js';
@@ -120,7 +121,7 @@ async function refuseRpc({ countUnrouted }: Interceptors, record: RequestRecord)
 
 /** The open requests; each that ends is logged and observed. */
 function trackRequests(
-  { log, observe }: ServerDeps,
+  { log, observe, nowMs }: ServerDeps,
   onEnd: (record: RequestRecord) => void,
   newRequestId: () => string,
 ): Requests {
@@ -129,8 +130,9 @@ function trackRequests(
     onEnd,
     newRequestId,
     monotonicMs: () => performance.now(),
-    observe: (observation) => {
+    observe: (observation, record) => {
       logRequest(observation);
+      endRequestSpan(observation, record, nowMs());
       observe?.(observation);
     },
   });

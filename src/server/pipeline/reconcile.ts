@@ -21,6 +21,7 @@ import {
 } from '../jobs/job.js';
 import { toleratingOutage } from '../jobs/tolerate-outage.js';
 import { DONE } from '../queue/outcome.js';
+import { inTrace } from '../telemetry/spans.js';
 import { findDueWebhooks, isWebhookDue } from '../webhooks/store/webhook-leases.js';
 import { findUnnotifiedBatches } from '../webhooks/store/webhook-ranges.js';
 import { findDueWork } from './due-jobs.js';
@@ -97,7 +98,9 @@ export function createLocalRunner(pipeline: Pipeline, outageLogs: OutageLogs): L
     run(job) {
       const subject = jobSubject(job);
       if (running.has(subject)) return;
-      const work = toleratingOutage(outageLogs, job.stage.case ?? '', () => runJob(pipeline, job), DONE)
+      const name = job.stage.case ?? '';
+      const runHere = () => inTrace(name, {}, () => runJob(pipeline, job));
+      const work = toleratingOutage(outageLogs, name, runHere, DONE)
         .then(() => {})
         .catch((error: unknown) => pipeline.log.error({ err: error, job: subject }, 'a job failed'))
         .finally(() => running.delete(subject));

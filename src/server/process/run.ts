@@ -3,7 +3,6 @@
 import type { Config, DatabaseConfig, LogConfig, MigrateConfig, UpConfig } from '../../config/config.js';
 import { type DsseKeyManager, dsseKeyManager } from '../attestations/signing/dsse-key-manager.js';
 import type { StampWitness } from '../attestations/stamps/stamp-witness.js';
-import { createLogger, flushLogger, type Logger } from '../core/logger.js';
 import { aborted, type ShutdownHooks, withShutdownHooks } from '../core/shutdown.js';
 import { connectPool, type Pool } from '../database/connect.js';
 import { assertMigrated, migrate } from '../database/migrate.js';
@@ -17,6 +16,7 @@ import { type LogManager, logManager } from './log-manager.js';
 import { openStampWitnesses, openWitnesses } from './open-witnesses.js';
 import { type SecretKeyManager, secretKeyManager } from './secret-key-manager.js';
 import { startProcess } from './start-process.js';
+import { openLog } from './telemetry.js';
 import {
   embeddedStamps,
   findConnections,
@@ -49,11 +49,11 @@ export async function runUp(
         stampWitnesses: [await embeddedStamps(config), ...openStampWitnesses(config.witnesses)],
       };
     };
-    return runShared(parent, stop, open, upConfig.logLevel);
+    return runShared(parent, stop, open, upConfig);
   }
   await withShutdownHooks(async (hooks) => {
-    const log = openLog(upConfig.logLevel, hooks);
-    const { config, witnesses, failed } = await startEmbedded(upConfig, { log, onStep }, hooks);
+    const lines = openLog(upConfig, hooks);
+    const { config, witnesses, failed } = await startEmbedded(upConfig, { log: lines.log, onStep }, hooks);
     const pool = openToolPool(config.databaseUrl, hooks);
     onStep('migrating the database');
     await migrate(pool);
@@ -66,7 +66,7 @@ export async function runUp(
       roles: { api: true, worker: true },
       witnesses: opened,
       stampWitnesses: [await embeddedStamps(config), ...openStampWitnesses(config.witnesses)],
-      log,
+      ...lines,
       hooks,
     });
     const { project_id: projectId } = await writeCredentials(pool, config, ready);
@@ -80,7 +80,7 @@ export async function runApi(config: Config, options: RunOptions): Promise<void>
   const parent = openParent();
   const stampWitnesses = openStampWitnesses(config.witnesses);
   const open = async () => ({ config, stampWitnesses });
-  if (parent !== undefined) return runShared(parent, options.stop, open, config.logLevel);
+  if (parent !== undefined) return runShared(parent, options.stop, open, config);
   await runRole(config, { api: true, worker: false }, options);
 }
 
@@ -89,13 +89,13 @@ async function runShared(
   parent: Parent,
   stop: AbortSignal,
   open: () => Promise<{ config: Config; stampWitnesses: StampWitness[] }>,
-  logLevel: Config['logLevel'],
+  logging: Parameters<typeof openLog>[0],
 ): Promise<void> {
   try {
     await withShutdownHooks(async (hooks) => {
-      const log = openLog(logLevel, hooks);
+      const lines = openLog(logging, hooks);
       const roles = { api: true, worker: false };
-      await startProcess({ ...(await open()), roles, witnesses: [], log, hooks, parent });
+      await startProcess({ ...(await open()), roles, witnesses: [], ...lines, hooks, parent });
       await Promise.race([aborted(stop), aborted(parent.stop)]);
     });
   } catch (error) {
@@ -114,10 +114,10 @@ async function runRole(
   { stop, onReady }: RunOptions,
 ) {
   await withShutdownHooks(async (hooks) => {
-    const log = openLog(config.logLevel, hooks);
+    const lines = openLog(config, hooks);
     const witnesses = roles.worker ? openWitnesses(config.witnesses) : [];
     const stampWitnesses = openStampWitnesses(config.witnesses);
-    onReady(await startProcess({ config, roles, witnesses, stampWitnesses, log, hooks }));
+    onReady(await startProcess({ config, roles, witnesses, stampWitnesses, ...lines, hooks }));
     await aborted(stop);
   });
 }
@@ -178,12 +178,6 @@ async function withDatabase<T>(config: DatabaseConfig, use: (pool: Pool) => Prom
     await assertMigrated(pool);
     return use(pool);
   });
-}
-
-function openLog(level: Config['logLevel'], hooks: ShutdownHooks): Logger {
-  const log = createLogger({ level, fd: 2 });
-  hooks.add(() => flushLogger(log));
-  return log;
 }
 
 function openToolPool(url: string, hooks: ShutdownHooks): Pool {

@@ -1,7 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { type Config, publicUrls } from '../../config/config.js';
 import type { StampWitness } from '../attestations/stamps/stamp-witness.js';
-import type { Logger } from '../core/logger.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
 import type { JobSender } from '../jobs/job-sender.js';
 import { addExportGauges, shipmentCounters } from '../ops/export-gauges.js';
@@ -31,6 +30,7 @@ import type { ApiAddresses, Ready } from './addresses.js';
 import type { Parent } from './api/api-process.js';
 import { type ApiProcesses, startApiProcesses } from './api/api-processes.js';
 import { openStandby, type Standby, standbyCheck } from './standby.js';
+import { type OpenLog, openTelemetry } from './telemetry.js';
 
 /** The prefix of the stream and its subjects. */
 const QUEUE_PREFIX = 'jobs';
@@ -48,13 +48,12 @@ const HEAP_GROWING_PERCENT = 40;
 const V8_FLAGS = ['--no-parallel-scavenge', `--heap-growing-percent=${HEAP_GROWING_PERCENT}`];
 
 /** The roles of a process; `attest up` has both. `parent` is that of an API process that shares its port with others. */
-type ProcessOptions = {
+type ProcessOptions = OpenLog & {
   config: Config;
   roles: { api: boolean; worker: boolean };
   witnesses: readonly WitnessSetup[];
   /** The witnesses that stamp signatures: in API processes as well. */
   stampWitnesses: readonly StampWitness[];
-  log: Logger;
   hooks: ShutdownHooks;
   parent?: Parent | undefined;
 };
@@ -83,6 +82,7 @@ export async function startProcess(options: ProcessOptions): Promise<Ready> {
   for (const flag of V8_FLAGS) setFlagsFromString(flag);
   const { config, roles, witnesses, hooks, parent } = options;
   const metrics = createMetrics();
+  await openTelemetry({ ...options, metrics }, hooks);
   const shared: Shared = {
     ...options,
     metrics,

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { JsMsg } from 'nats';
 import { exponentialMs } from '../../protocol/backoff.js';
 import type { Logger } from '../core/logger.js';
+import { inTrace } from '../telemetry/spans.js';
 import type { Queue } from './jetstream.js';
 import type { Outcome } from './outcome.js';
 
@@ -88,7 +89,10 @@ async function pull(
 async function workOn(consumption: Consumption, message: JsMsg, log: Logger): Promise<void> {
   const { stage, handle, afterDone } = consumption;
   try {
-    const outcome = await handle(message.data);
+    const traceparent = message.headers?.get('traceparent') || undefined;
+    const attributes = { 'messaging.system': 'nats', 'messaging.operation.type': 'process' };
+    const options = { kind: 'consumer', traceparent, attributes } as const;
+    const outcome = await inTrace(stage, options, () => handle(message.data));
     if (outcome.type === 'retry') {
       message.nak(outcome.delayMs);
     } else if (outcome.type === 'giveUp') {

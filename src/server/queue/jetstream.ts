@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type JetStreamClient, type NatsConnection, NatsError, nuid } from 'nats';
+import { headers, type JetStreamClient, type MsgHdrs, type NatsConnection, NatsError, nuid } from 'nats';
 import type { Logger } from '../core/logger.js';
 import { createOutageLog, type OutageLog } from '../core/outage-log.js';
 import { untilAborted } from '../core/until-aborted.js';
+import { inSpan, traceHeaders } from '../telemetry/spans.js';
 import { connectNats, type NatsOptions } from './connection.js';
 import { ensureConsumer, ensureStream } from './stream.js';
 
@@ -85,7 +86,7 @@ export async function openQueue(options: QueueOptions): Promise<Queue> {
     publish: async (rest, payload) => {
       if (connection.isClosed()) throw new Error('the queue is closed');
       try {
-        await jetstream.publish(subject(rest), payload);
+        await publishTraced(jetstream, subject(rest), payload);
       } catch (error) {
         if (isAlreadyWaiting(error)) return;
         state.suspect();
@@ -133,6 +134,23 @@ export function natsOptions(
     ...(username ? { user: decodeURIComponent(username), pass: decodeURIComponent(password) } : {}),
     closing,
   };
+}
+
+/** Publishes with the `traceparent` of the active span. */
+function publishTraced(jetstream: JetStreamClient, subject: string, payload: Uint8Array): Promise<unknown> {
+  const attributes = { 'messaging.system': 'nats', 'messaging.operation.type': 'send' };
+  return inSpan('publish', { kind: 'producer', attributes }, () => {
+    const context = contextHeaders();
+    return jetstream.publish(subject, payload, context && { headers: context });
+  });
+}
+
+function contextHeaders(): MsgHdrs | undefined {
+  const { traceparent } = traceHeaders();
+  if (traceparent === undefined) return undefined;
+  const context = headers();
+  context.set('traceparent', traceparent);
+  return context;
 }
 
 function isAlreadyWaiting(error: unknown): boolean {

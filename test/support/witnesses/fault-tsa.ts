@@ -1,5 +1,6 @@
 /** A foreign time-stamping authority that does as the test says. */
 import { mkdtemp, rm } from 'node:fs/promises';
+import type { IncomingHttpHeaders } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -15,6 +16,8 @@ export type FaultTsa = {
   mood: Mood;
   /** How many requests have come. */
   asked: number;
+  /** Their headers. */
+  headers: IncomingHttpHeaders[];
   /** How many of them wait for `release`. */
   waiting(): number;
   /** Answers every late request. */
@@ -32,6 +35,7 @@ export async function startFaultTsa(test: Test): Promise<FaultTsa> {
   const server = await serve(async (request, response) => {
     const query = await buffer(request);
     fault.asked++;
+    fault.headers.push(request.headers);
     if (fault.mood === 'fails') {
       response.writeHead(503).end();
       return;
@@ -47,6 +51,7 @@ export async function startFaultTsa(test: Test): Promise<FaultTsa> {
     chainPem,
     mood: 'answers',
     asked: 0,
+    headers: [],
     waiting: () => waiting.length,
     release: () => {
       for (const answer of waiting.splice(0)) answer();

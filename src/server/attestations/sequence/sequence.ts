@@ -6,6 +6,7 @@
  */
 
 import { unavailable } from '../../core/errors.js';
+import { activeSpan } from '../../telemetry/spans.js';
 import type { NewStatement } from '../statements/stored-statement.js';
 import type { NewSubmission, SequencedRow } from './sequence-submissions.js';
 import {
@@ -79,6 +80,7 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
       deadline,
       again: false,
       overdue: notConfirmed,
+      span: activeSpan(),
       ...outcome,
     };
     queue.push(waiting);

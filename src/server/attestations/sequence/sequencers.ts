@@ -1,6 +1,7 @@
 import type { Lookup } from '../../core/lookup.js';
 import type { Principal } from '../../core/principal.js';
 import type { Log } from '../../log/store/logs.js';
+import { activeSpan, inSharedSpan, type SpanReference } from '../../telemetry/spans.js';
 import { createSequencer, type Sequencer } from './sequence.js';
 import type { SequencerDeps } from './write-rows.js';
 
@@ -48,17 +49,21 @@ export function createSequencers(
 
 /**
  * Returns a function each call of which is followed by a run, in a timer turn and once in an interval at most. Timers do
- * not keep the process alive.
+ * not keep the process alive. The run is in the trace of the first call that is recorded.
  */
 function throttle(run: () => void): () => void {
   let waiting = false;
+  let span: SpanReference | undefined;
   let lastMs = Number.NEGATIVE_INFINITY;
   const runNow = () => {
+    const spans = span === undefined ? [] : [span];
     waiting = false;
+    span = undefined;
     lastMs = performance.now();
-    run();
+    void inSharedSpan('wake', spans, {}, async () => run());
   };
   return () => {
+    span ??= activeSpan();
     if (waiting) return;
     waiting = true;
     setTimeout(runNow, Math.max(0, lastMs + WAKE_MS - performance.now())).unref();

@@ -3,6 +3,7 @@ import { ApiError, idempotencyInProgress, unavailable } from '../../core/errors.
 import type { Pool } from '../../database/connect.js';
 import { errorCode, isDatabaseUnavailable, STANDBY_AWAY } from '../../database/database-errors.js';
 import type { Leaf } from '../../log/store/leaves.js';
+import { inSharedSpan, type SpanReference } from '../../telemetry/spans.js';
 import {
   FROZEN_SQLSTATE,
   type NewSubmission,
@@ -55,6 +56,8 @@ export type QueuedRow = {
   queuedMs: number;
   deadline: number;
   again: boolean;
+  /** The span of its call, if that is recorded. */
+  span: SpanReference | undefined;
   /** The error at its deadline, by what the last call said of it. */
   overdue: () => ApiError;
   resolve: (row: SequencedRow) => void;
@@ -100,6 +103,12 @@ export function takeBatch(queue: QueuedRow[], { maxRows, maxBytes }: SequencerLi
 /** Makes one call. Retries the rows after a lost connection; bisects them after a data error, so that a bad row fails alone. */
 export async function writeRows(deps: SequencerDeps, flushed: QueuedRow[], later: Delay): Promise<void> {
   if (flushed.length === 0) return;
+  const spans = flushed.flatMap(({ span }) => span ?? []);
+  const attributes = { 'db.operation.batch.size': flushed.length };
+  await inSharedSpan('sequence', spans, { attributes }, () => writeOnce(deps, flushed, later));
+}
+
+async function writeOnce(deps: SequencerDeps, flushed: QueuedRow[], later: Delay): Promise<void> {
   const again = flushed.some((waiting) => waiting.again);
   const rows = flushed.map((waiting) => waiting.row);
   let results: SequencedRow[];

@@ -4,6 +4,8 @@ import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Socket } from 'node:net';
 import { pipeline, Readable } from 'node:stream';
+import { inRequest } from '../../telemetry/requests.js';
+import { annotate, traceHeaders } from '../../telemetry/spans.js';
 import { DestinationError } from './destination.js';
 import { explainNetworkError, TransferError } from './failure-text.js';
 
@@ -54,7 +56,7 @@ export function createHttpClient(agents: HttpAgents, limits: HttpLimits): HttpCl
   return {
     send: async (request) => {
       const signal = AbortSignal.any([request.signal, closing.signal]);
-      const exchange = exchangeOnce({ agents, limits }, { ...request, signal });
+      const exchange = exchangeTraced({ agents, limits }, { ...request, signal });
       open.add(exchange);
       return exchange.finally(() => open.delete(exchange));
     },
@@ -65,6 +67,18 @@ export function createHttpClient(agents: HttpAgents, limits: HttpLimits): HttpCl
       agents.httpsAgent.destroy();
     },
   };
+}
+
+function exchangeTraced(
+  deps: { agents: HttpAgents; limits: HttpLimits },
+  request: HttpRequest,
+): Promise<HttpAnswer> {
+  return inRequest(request, async () => {
+    const headers = { ...request.headers, ...traceHeaders() };
+    const answer = await exchangeOnce(deps, { ...request, headers });
+    annotate({ 'http.response.status_code': answer.status });
+    return answer;
+  });
 }
 
 async function exchangeOnce(

@@ -1,5 +1,6 @@
 import type { Sql } from '../../database/connect.js';
 import { retryWhileUnavailable } from '../../database/database-errors.js';
+import { inSpan } from '../../telemetry/spans.js';
 import {
   DestinationError,
   type ExportObject,
@@ -42,8 +43,9 @@ export async function writeObject(
   const { id, lease } = leased;
   const writer = { exportId: id, lease };
   const isCurrent = () => holdsLease(exports.pool, id, lease);
-  const written = await exports.destinations.use(leased, (destination) =>
-    writeTo(destination, object, { signal, isCurrent }),
+  const attributes = { 'attest.export.id': id, 'attest.project.id': leased.projectId };
+  const written = await inSpan('write object', { kind: 'client', attributes }, () =>
+    exports.destinations.use(leased, (destination) => writeTo(destination, object, { signal, isCurrent })),
   );
   if (written.outcome === 'written') {
     const made = 'summary' in object ? object.summary() : object;

@@ -15,6 +15,7 @@ import {
   knownPrincipal,
 } from './authenticate.js';
 import { checkItems } from './batch-items.js';
+import { createCallSpans } from './call-span.js';
 import { readIdempotencyKey } from './new-call.js';
 import { assertOwn, assertScopable, fillOwnProject } from './project-scope.js';
 
@@ -59,6 +60,7 @@ export type Interceptors = {
 export function createInterceptors(deps: InterceptorDeps): Interceptors {
   const handlers = handlersByMethod(deps.services);
   const headersOf = rememberHeaders(deps.nowMs);
+  const beginSpan = createCallSpans(deps.nowMs);
   const { explainError = unexplained } = deps;
   for (const method of unaryMethods(deps.services)) assertScopable(method, methodRules(method));
   return {
@@ -68,13 +70,14 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
     async invoke(call, message) {
       const handler = handlers.get(call.method);
       if (handler === undefined) throw new Error(`${call.method.name} is of no service here`);
+      const span = beginSpan(call);
       readIdempotencyKey(call);
       if (call.session !== undefined) fillOwnProject(call, message);
       if (call.nextItem === undefined) deps.validate(call.method.input, message);
       else call.nextItem = checkItems(call, deps.validate, call.nextItem);
       try {
         if (call.session !== undefined) await assertOwn(deps.sessions, call, message);
-        const response = await handler(message, call);
+        const response = await (span ? span.run(() => handler(message, call)) : handler(message, call));
         if (call.rules.bucket === Bucket.READS) call.tally.due = 0;
         return response;
       } catch (error) {

@@ -35,6 +35,7 @@ export function newCall(
     nextItem: undefined,
     hasChanged: undefined,
     pendingStatus: undefined,
+    span: undefined,
     responseHeaders: new Map(),
   };
 }

@@ -53,7 +53,7 @@ const NOT_ENCODED = 'has a path that is not percent-encoded UTF-8';
 /** A request under way; its protocol, call and error are recorded in it. */
 type Exchange = Pick<
   RequestRecord,
-  'req' | 'res' | 'requestId' | 'startedMs' | 'peer' | 'protocol' | 'call' | 'timesOut' | 'error'
+  'req' | 'res' | 'requestId' | 'startedMs' | 'peer' | 'protocol' | 'route' | 'call' | 'timesOut' | 'error'
 >;
 
 /**
@@ -124,6 +124,7 @@ async function respond(
   const { req, res } = exchange;
   const call = newCall(route, exchange, closeSignal(res));
   exchange.call = call;
+  exchange.route = route.binding.template.source;
   const admitted = options.admit(call);
   if (admitted instanceof ApiError) return admitted;
   await admitted;

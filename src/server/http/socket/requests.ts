@@ -7,6 +7,7 @@ import type { Call } from '../../core/call.js';
 import type { Logger } from '../../core/logger.js';
 import { credentialId } from '../../core/principal.js';
 import { createRandomSource } from '../../core/random.js';
+import type { SpanReference } from '../../telemetry/spans.js';
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
 export type NodeResponse = ServerResponse | Http2ServerResponse;
@@ -23,6 +24,8 @@ export type RequestRecord = {
   /** The address or network that the client counts for, once it is known; undefined of a trusted proxy. */
   peer: string | undefined;
   protocol: Protocol;
+  /** The path of its REST route, with names in place of values. */
+  route?: string | undefined;
   /** Once the request is known to be an RPC. */
   call: Call | undefined;
   /** Whether it fails when there is no response in time: not streams, nor calls with a deadline of their own. */
@@ -48,6 +51,8 @@ export type Observation = {
   apiKeyId: string | undefined;
   sessionId: string | undefined;
   projectId: string | undefined;
+  /** Its span, if it is recorded. */
+  span: SpanReference | undefined;
 };
 
 /** A record and its index among the open ones. */
@@ -57,7 +62,7 @@ type RequestsDeps = {
   newRequestId: () => string;
   /** Milliseconds of a clock that never steps. */
   monotonicMs: () => number;
-  observe: (observation: Observation) => void;
+  observe: (observation: Observation, record: RequestRecord) => void;
   /** Called for every request that has ended. */
   onEnd: (record: RequestRecord) => void;
 };
@@ -88,7 +93,7 @@ export function createRequests({ newRequestId, monotonicMs, observe, onEnd }: Re
       last.place = record.place;
     }
     onEnd(record);
-    observe(observation(record, monotonicMs()));
+    observe(observation(record, monotonicMs()), record);
     if (open.length > 0) return;
     for (const resolve of waiting) resolve();
     waiting = [];
@@ -102,6 +107,7 @@ export function createRequests({ newRequestId, monotonicMs, observe, onEnd }: Re
         startedMs: monotonicMs(),
         peer: undefined,
         protocol: 'other',
+        route: undefined,
         call: undefined,
         timesOut: false,
         error: undefined,
@@ -190,6 +196,7 @@ function observation(record: RequestRecord, nowMs: number): Observation {
     apiKeyId: call?.session === undefined && call?.principal ? credentialId(call.principal) : undefined,
     sessionId: call?.session?.id,
     projectId: call?.principal?.projectId,
+    span: call?.span?.reference,
   };
 }
 
@@ -228,5 +235,7 @@ function describe(observation: Observation): Record<string, string | number | un
     api_key_id: observation.apiKeyId,
     session_id: observation.sessionId,
     project_id: observation.projectId,
+    trace_id: observation.span?.traceId,
+    span_id: observation.span?.spanId,
   };
 }

@@ -2,6 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { firstError } from '../../../protocol/first-error.js';
 import { readRetryAfter } from '../../net/retry-after.js';
+import { inRequest } from '../../telemetry/requests.js';
+import { annotate, traceHeaders } from '../../telemetry/spans.js';
 import { acceptingContinue, createExchanges, type Exchanges } from './exchange.js';
 import { requestHeaders } from './sign.js';
 
@@ -59,12 +61,27 @@ export function openWebhookSender(deps: SendDeps): { send: SendWebhook; close: (
   });
   const exchanges = createExchanges({ timeoutMs, aborting });
   return {
-    send: (request) => send(deps, agent, exchanges, request),
+    send: (request) => sendTraced(deps, agent, exchanges, request),
     close: () => {
       exchanges.close();
       return agent.destroy();
     },
   };
+}
+
+/** Sends in a span of its own, whose `traceparent` the receiver gets. */
+function sendTraced(
+  deps: SendDeps,
+  agent: Dispatcher,
+  exchanges: Exchanges,
+  request: WebhookRequest,
+): Promise<SendResult> {
+  return inRequest({ method: 'POST', url: request.url }, async () => {
+    const result = await send(deps, agent, exchanges, request);
+    const { outcome, status } = result;
+    annotate({ 'attest.outcome': outcome, ...(status && { 'http.response.status_code': status }) });
+    return result;
+  });
 }
 
 function send(
@@ -98,7 +115,7 @@ function optionsOf({ url, id, body, keys, atMs }: WebhookRequest): Dispatcher.Di
     origin,
     path: pathname + search,
     method: 'POST',
-    headers: requestHeaders(keys, { id, atMs, body }),
+    headers: { ...requestHeaders(keys, { id, atMs, body }), ...traceHeaders() },
     body,
   };
 }

@@ -1,5 +1,7 @@
 /** One HTTP request to a witness, bounded in time and size. */
 import { type Dispatcher, request } from 'undici';
+import { inRequest } from '../../telemetry/requests.js';
+import { annotate, traceHeaders } from '../../telemetry/spans.js';
 
 /**
  * - `timeout`, `aborted`, `network`: no complete response; `too_large`: over the limit
@@ -55,7 +57,15 @@ export type RequestDeps = { dispatcher?: Dispatcher };
  * Sends the request and reads the whole response with any status. Does not follow redirects. Throws WitnessRequestError
  * `timeout`, `aborted`, `network` or `too_large`.
  */
-export async function boundedRequest(
+export function boundedRequest(
+  deps: RequestDeps,
+  wanted: BoundedRequest,
+  signal: AbortSignal,
+): Promise<BoundedAnswer> {
+  return inRequest(wanted, () => exchange(deps, wanted, signal));
+}
+
+async function exchange(
   { dispatcher }: RequestDeps,
   wanted: BoundedRequest,
   signal: AbortSignal,
@@ -66,10 +76,11 @@ export async function boundedRequest(
     const answer = await request(url, {
       method,
       ...(dispatcher && { dispatcher }),
-      ...(headers && { headers }),
+      headers: { ...headers, ...traceHeaders() },
       ...(body && { body }),
       signal: AbortSignal.any([signal, timeout]),
     });
+    annotate({ 'http.response.status_code': answer.statusCode });
     const contentType = mediaType(answer.headers['content-type']);
     return { status: answer.statusCode, contentType, body: await readBody(answer.body, maxBytes) };
   } catch (error) {

@@ -1,6 +1,7 @@
 /** A bucket: the SDK's client with timeouts of requests and a maximum size of answers. */
 import { pipeline, type Readable, Transform } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
+import { traceHeaders } from '../../../telemetry/spans.js';
 import { DestinationError } from '../destination.js';
 import { type Operation, SourceError } from './error.js';
 
@@ -96,6 +97,17 @@ export function signBodies(client: S3Client): void {
       return next(args);
     },
     { step: 'build', name: 'signBodies' },
+  );
+}
+
+/** Makes the client send the `traceparent` of the active span. It is not signed, as proxies may change it. */
+export function sendTraceparent(client: S3Client): void {
+  client.middlewareStack.add(
+    (next) => (args) => {
+      Object.assign((args.request as { headers: Record<string, string> }).headers, traceHeaders());
+      return next(args);
+    },
+    { step: 'deserialize', name: 'sendTraceparent' },
   );
 }
 

@@ -5,7 +5,14 @@ import type { GuardOptions } from '../../../net/destination.js';
 import { writeNewer } from '../compare-and-swap.js';
 import { type DestinationContext, DestinationError, type OpenDestination } from '../destination.js';
 import { probeName, probeStore } from '../probe.js';
-import { type Bucket, createSemaphore, limitAnswers, type Semaphore, signBodies } from './bucket.js';
+import {
+  type Bucket,
+  createSemaphore,
+  limitAnswers,
+  type Semaphore,
+  sendTraceparent,
+  signBodies,
+} from './bucket.js';
 import { networkLimits, STALL_TIMEOUT_MS } from './network.js';
 import { openRole, type Role } from './role.js';
 import { openStore, writeStreamed } from './write.js';
@@ -92,6 +99,7 @@ async function openBucket(
   });
   limitAnswers(client);
   signBodies(client);
+  sendTraceparent(client);
   return {
     sdk,
     client,
