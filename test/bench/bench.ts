@@ -47,6 +47,7 @@ import { measureProcesses } from './requests/processes.js';
 import { requestLines } from './requests/request-report.js';
 import { measureCreate, measureRead } from './requests/requests.js';
 import { measureSurfaces, surfaceLines } from './requests/surfaces.js';
+import { measureTraced } from './requests/traced.js';
 import { measureWitnessed } from './requests/witnessed.js';
 import type { Measurement } from './roles.js';
 import { startServices } from './services.js';
@@ -175,6 +176,7 @@ type RequestMeasure =
   | 'peers'
   | 'keyed'
   | 'paced'
+  | 'traced'
   | 'processes'
   | 'read'
   | 'bundle'
@@ -186,6 +188,7 @@ async function measureRequests(name: RequestMeasure, deps: MeasureDeps): Promise
   if (name === 'batch') return [await measureBatch(deps)];
   if (name === 'peers') return [await measurePeers(deps)];
   if (name === 'keyed') return [await measureKeyed(deps)];
+  if (name === 'traced') return [await measureTraced(deps)];
   if (name === 'paced') return [await measurePaced(deps)];
   if (name === 'cold') return measureCold(deps, deps.serviceOf);
   return name === 'processes' ? measureProcesses(deps) : [await measureRead(deps, name)];

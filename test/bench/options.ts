@@ -7,6 +7,7 @@ const MEASURES = [
   'peers',
   'keyed',
   'paced',
+  'traced',
   'processes',
   'read',
   'bundle',
@@ -69,6 +70,7 @@ export const HELP = `npm run bench -- [options]
   --only <names>    of ${MEASURES.join(', ')}, separated by commas; all but peers and surfaces by default;
                     batch submits many in a call; peers compares with Tessera's POSIX log, and needs Go; keyed creates over a
                     new, a small and a large table of keys; paced creates 200 and 2,000 a second, with and without the request log;
+                    traced creates without telemetry, with 1 % traced and with all;
                     processes compares one API process with two; cold reads more
                     submissions than are kept, in logs of several sizes; proofs makes proofs and bundles that are not kept,
                     without HTTP; plans prints what Postgres does for lists; cadence simulates hours of ten witnesses, and

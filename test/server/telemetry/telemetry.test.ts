@@ -4,6 +4,7 @@ import t from 'tap';
 import { newCreation } from '../../support/calling/load.js';
 import { BUCKET, OWNER, startStore } from '../../support/exports/s3/fixture.js';
 import { makeInstallation, makeUnlimitedKey } from '../../support/servers/installation.js';
+import { resolvedBy } from '../../support/source/loaded-modules.js';
 import { type CollectedSpan, startCollector } from '../../support/telemetry/collector.js';
 import { until } from '../../support/until.js';
 import { startReceiver } from '../../support/webhooks/receiver.js';
@@ -280,4 +281,12 @@ t.test('a collector that fails or hangs costs the traces alone', async (t) => {
   const stoppingMs = Date.now();
   await api.stop();
   t.ok(Date.now() - stoppingMs < 10_000, 'a shutdown does not wait for it');
+});
+
+t.test('without an endpoint no module of the SDK is loaded', async (t) => {
+  const at = (path: string) => new URL(`../../../src/server/${path}.js`, import.meta.url).href;
+  const loaded = ['process/run', 'process/start-process', 'process/api/api', 'process/worker/worker'].map(at);
+  const modules = await resolvedBy(loaded.map((url) => `await import('${url}');`).join('\n'));
+  t.match(modules, /server\/telemetry\/spans\.js/);
+  t.notMatch(modules, /server\/telemetry\/sdk\/|@opentelemetry\/(?!api\/)/);
 });

@@ -44,7 +44,7 @@ export function endRequestSpan(
   { call, route }: RequestRecord,
   nowMs: number,
 ): void {
-  if (!isTracing()) return;
+  if (call?.span === null || !isTracing()) return;
   const { durationMs, status, error, method } = observation;
   const startedAt = new Date(nowMs - durationMs);
   const span = call?.span === undefined ? beginTrace(method, { kind: 'server', startedAt }) : call.span;

@@ -10,8 +10,10 @@ export async function exportTraces(resource: Resource, report: ExportReport): Pr
   const { W3CTraceContextPropagator } = await import('@opentelemetry/core');
   const exporter = new OTLPTraceExporter();
   watchExports(exporter, report);
-  const provider = new BasicTracerProvider({ resource, spanProcessors: [new BatchSpanProcessor(exporter)] });
-  context.setGlobalContextManager(recordedContexts());
+  const { manager, processor } = recordedContexts();
+  const spanProcessors = [processor, new BatchSpanProcessor(exporter)];
+  const provider = new BasicTracerProvider({ resource, spanProcessors });
+  context.setGlobalContextManager(manager);
   propagation.setGlobalPropagator(new W3CTraceContextPropagator());
   trace.setGlobalTracerProvider(provider);
   return async () => {
