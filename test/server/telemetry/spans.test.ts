@@ -78,7 +78,7 @@ t.test('work that outlives its span is in no trace', async (t) => {
   t.equal(await late, 'none');
 });
 
-t.test('shared work is below the first caller, whatever turn it runs in', async (t) => {
+t.test('shared work is below the first caller, in each turn', async (t) => {
   record();
   const open = [1, 2, 3].map(() => beginTrace('call', { startedAt: new Date() }));
   const references = open.flatMap((span) => span?.reference ?? []);
