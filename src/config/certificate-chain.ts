@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import { InvalidValue, type SettingType } from './settings.js';
+import { InvalidValue } from './invalid-value.js';
+import type { SettingType } from './settings.js';
 
 const MAX_CHAIN = 8;
 

@@ -1,8 +1,9 @@
 /** The settings of the checkpoint register: a folder, or a C2SP witness. */
 import { resolve } from 'node:path';
 import type { NoteKey } from '../proof/log/note.js';
+import { InvalidValue } from './invalid-value.js';
 import { outboundUrl, path } from './setting-types.js';
-import { InvalidValue, type Settings, type SettingType } from './settings.js';
+import type { Settings, SettingType } from './settings.js';
 import { cosignerKey } from './witnesses/log-witness.js';
 
 /** The absolute path of a folder; or the prefix of a C2SP witness, and the keys that it signs with. */
@@ -15,6 +16,7 @@ const MAX_KEYS = 8;
 const place: SettingType<Place> = {
   expected: 'the path of a folder, or the http or https URL of a C2SP witness without user or fragment',
   secret: true,
+  fromFile: true,
   parse: (text) =>
     /^https?:/i.test(text) ? { url: outboundUrl.parse(text) } : { folder: resolve(path.parse(text)) },
 };

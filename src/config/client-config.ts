@@ -4,9 +4,10 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { EnvironmentName } from '../protocol/environment.js';
 import { parseApiKey } from '../server/keys/api-key.js';
+import { InvalidValue } from './invalid-value.js';
 import { readSettingFile } from './setting-files.js';
 import { adminToken, outboundUrl, path, plainText, publicUrl } from './setting-types.js';
-import { type Env, InvalidValue, openSettings, type Settings, type SettingType } from './settings.js';
+import { type Env, openSettings, type Settings, type SettingType } from './settings.js';
 
 /** Base URL and API key or token, each with the setting or file that it comes from. */
 type ClientConfig = {
@@ -61,6 +62,7 @@ type Credentials = {
 export const apiKey: SettingType<string> = {
   expected: 'an API key, svc_live_... or svc_test_...',
   secret: true,
+  fromFile: true,
   parse: (text) => {
     if (parseApiKey(text) === undefined) throw new InvalidValue('it is cut off or mistyped');
     return text;
@@ -119,6 +121,7 @@ function findJobToken(settings: Settings, baseUrl: string): { token: JobToken; k
 const jwt: SettingType<string> = {
   expected: 'a token in compact form, as `id_tokens` of GitLab CI sets it',
   secret: true,
+  fromFile: true,
   parse: (text) => {
     if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(text) || text.length > 16_384) throw new InvalidValue();
     return text;

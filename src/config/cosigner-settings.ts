@@ -9,6 +9,7 @@ import {
   parseVerifierKey,
 } from '../proof/log/note.js';
 import { type CosignerKey, parseCosignerKey } from '../server/keys/cosigner-key.js';
+import { InvalidValue } from './invalid-value.js';
 import type { Listeners, LogLevel } from './server-settings.js';
 import {
   type OpenLimits,
@@ -19,7 +20,7 @@ import {
 } from './server-settings.js';
 import { readSettingFile } from './setting-files.js';
 import { path } from './setting-types.js';
-import { InvalidValue, type Settings, type SettingType } from './settings.js';
+import type { Settings, SettingType } from './settings.js';
 import { readTlsFiles, type TlsFiles } from './tls-files.js';
 
 /** A key that cosigns, and how others know it. */

@@ -1,5 +1,6 @@
 /** Typed access to the members of an object in a setting of JSON. Problems are reported by the member's path. */
-import { InvalidValue, parseValue, quote, type Settings, type SettingType } from './settings.js';
+import { InvalidValue } from './invalid-value.js';
+import { parseValue, quote, type Settings, type SettingType } from './settings.js';
 
 /** An object of JSON. `at` is its path, such as `WITNESSES[0]`. */
 export type Members = {

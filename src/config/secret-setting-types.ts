@@ -9,13 +9,15 @@ import {
   type SigningKeyUse,
   type SocketKey,
 } from '../server/keys/secrets.js';
+import { InvalidValue } from './invalid-value.js';
 import { readSettingFile } from './setting-files.js';
-import { InvalidValue, type SettingType } from './settings.js';
+import type { SettingType } from './settings.js';
 
 /** SECRET_KEY, as `parseKeyRing` reads it. */
 export const secretKey: SettingType<KeyRing> = {
   expected: '<id>:<base64 of 32 random bytes>, or several separated by commas, the current one first',
   secret: true,
+  fromFile: true,
   parse: (text) => {
     try {
       return parseKeyRing(text);

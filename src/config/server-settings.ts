@@ -3,11 +3,11 @@ import { isIPv4 } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { type RegisterConfig, readRegisterConfig } from './checkpoint-register.js';
-import { directory } from './setting-files.js';
 import {
   bindAddress,
   bool,
   cidrRanges,
+  directory,
   duration,
   hostName,
   integer,

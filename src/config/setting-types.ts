@@ -1,6 +1,8 @@
 /** Types of settings: parser and description of a value. */
+import { statSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { InvalidValue, type SettingType } from './settings.js';
+import { InvalidValue } from './invalid-value.js';
+import type { SettingType } from './settings.js';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
@@ -78,6 +80,16 @@ export const path: SettingType<string> = {
   expected: 'a path',
   parse: (text) => {
     if (text.includes('\0') || text.length > 4096) throw new InvalidValue();
+    return text;
+  },
+};
+
+/** An existing directory. */
+export const directory: SettingType<string> = {
+  expected: 'a directory',
+  parse: (text) => {
+    if (!statSync(text, { throwIfNoEntry: false })?.isDirectory())
+      throw new InvalidValue('it does not exist');
     return text;
   },
 };
@@ -196,6 +208,7 @@ function isCidr(text: string): boolean {
 export const postgresUrl: SettingType<string> = {
   expected: 'a connection string, such as postgres://user:password@host:5432/database',
   secret: true,
+  fromFile: true,
   parse: (text) => {
     if (!/^postgres(ql)?:\/\/[^\s/]+(\/\S*)?$/.test(text)) throw new InvalidValue();
     const [, hosts = ''] = /^[^/]*\/\/(?:[^/@]*@)?([^/?]*)/.exec(text) ?? [];
@@ -212,6 +225,7 @@ export const postgresUrl: SettingType<string> = {
 export const natsUrl: SettingType<string> = {
   expected: 'one or more comma-separated servers, such as nats://host:4222',
   secret: true,
+  fromFile: true,
   parse: (text) => {
     if (!text.split(',').every((server) => /^(nats|tls):\/\/[^\s/,]+\/?$/.test(server)))
       throw new InvalidValue();
@@ -223,6 +237,7 @@ export const natsUrl: SettingType<string> = {
 export const adminToken: SettingType<string> = {
   expected: '24 to 256 letters, digits or any of -._~+/=',
   secret: true,
+  fromFile: true,
   parse: (text) => {
     if (!/^[A-Za-z0-9\-._~+/=]{24,256}$/.test(text)) throw new InvalidValue();
     return text;

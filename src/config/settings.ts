@@ -1,6 +1,8 @@
 /**
  * Reads settings one by one and collects all problems, so that one error lists them all.
  */
+import { InvalidValue } from './invalid-value.js';
+import { readSecretFile } from './setting-files.js';
 
 /** Environment variables. An empty value counts as not set. */
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -14,14 +16,11 @@ export type SettingType<T> = {
   readonly expected: string;
   /** Set if errors must not quote the value. */
   readonly secret?: true;
+  /** Set if the value may be in a file, which the setting of this name and `_FILE` names. */
+  readonly fromFile?: true;
   /** Throws InvalidValue if the text is not of this type. */
   readonly parse: (text: string) => T;
 };
-
-/** A value is invalid. The message, if not empty, gives the reason and quotes no secret. */
-export class InvalidValue extends Error {
-  override readonly name = 'InvalidValue';
-}
 
 /** Missing or invalid settings; the message has a line for each. */
 export class ConfigError extends Error {
@@ -55,20 +54,33 @@ export function openSettings(env: Env): Settings {
   const problems: SettingProblem[] = [];
   const report = (problem: SettingProblem) => void problems.push(problem);
   const find = <T>(name: string, type: SettingType<T>) => {
+    const path = type.fromFile && env[`${name}_FILE`];
     const text = env[name];
-    return text === undefined || text === '' ? undefined : parseValue(report, name, type, text);
+    if (!path) return text ? parseValue(report, name, type, text) : undefined;
+    if (!text) return parseValue(report, `${name}_FILE`, inFile(type), path);
+    return void report({ name, problem: `is set, and ${name}_FILE, too`, expected: 'one of the two' });
   };
   return {
     find,
     get: (name, type, fallback) => find(name, type) ?? fallback,
     require: <T>(name: string, type: SettingType<T>) => {
-      if (!env[name]) report({ name, problem: 'is not set', expected: type.expected });
+      const isSet = env[name] || (type.fromFile && env[`${name}_FILE`]);
+      if (!isSet) report({ name, problem: 'is not set', expected: type.expected });
       return find(name, type) as T;
     },
     report,
     assertValid: () => {
       if (problems.length > 0) throw new ConfigError(problems);
     },
+  };
+}
+
+/** The path of a file with a value. Errors do not quote the path: it may be the secret itself, set under the wrong name. */
+function inFile<T>({ expected, parse }: SettingType<T>): SettingType<T> {
+  return {
+    expected: `the path of a file with ${expected}`,
+    secret: true,
+    parse: (path) => parse(readSecretFile(path)),
   };
 }
 

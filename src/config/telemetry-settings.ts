@@ -1,6 +1,8 @@
 /** The standard settings of OpenTelemetry that decide what is exported. The SDK reads them and others by itself. */
+
+import { InvalidValue } from './invalid-value.js';
 import { bool, integer, oneOf } from './setting-types.js';
-import { InvalidValue, type Settings, type SettingType } from './settings.js';
+import type { Settings, SettingType } from './settings.js';
 
 /** What a process exports by OTLP. */
 export type TelemetryConfig = {

@@ -1,7 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
+import { InvalidValue } from './invalid-value.js';
 import { readSettingFile } from './setting-files.js';
-import { InvalidValue, type Settings, type SettingType } from './settings.js';
+import type { Settings, SettingType } from './settings.js';
 
 /** Paths of the certificate chain and private key in PEM; both are reloaded when they change. */
 export type TlsFiles = { readonly certFile: string; readonly keyFile: string };

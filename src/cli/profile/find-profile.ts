@@ -1,7 +1,8 @@
 /** The profile that a command uses: an address and the API key for it, under a name. */
 import { apiKey, type KeptKey, type ProfileSource } from '../../config/client-config.js';
+import { InvalidValue } from '../../config/invalid-value.js';
 import { publicUrl } from '../../config/setting-types.js';
-import { type Env, InvalidValue, type SettingType } from '../../config/settings.js';
+import type { Env, SettingType } from '../../config/settings.js';
 import { UsageError } from '../cli.js';
 import { findProfilesPath, type RawProfiles, readProfiles } from './profile-file.js';
 

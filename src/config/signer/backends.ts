@@ -1,9 +1,10 @@
 /** The places that hold the keys of `attest signer`. */
 import { resolve } from 'node:path';
+import { InvalidValue } from '../invalid-value.js';
 import { findInteger, findText, type Members, reportUnknownMembers, requireText } from '../members.js';
 import { readSettingFile } from '../setting-files.js';
 import { outboundUrl, path, plainText } from '../setting-types.js';
-import { InvalidValue, type SettingType } from '../settings.js';
+import type { SettingType } from '../settings.js';
 
 type Common = {
   readonly name: string;

@@ -1,7 +1,9 @@
 /** The keys of `attest signer`: where each is, and what it may sign. */
+
+import { InvalidValue } from '../invalid-value.js';
 import { findText, type Members, reportUnknownMembers, requireText } from '../members.js';
 import { oneOf, plainText } from '../setting-types.js';
-import { InvalidValue, quote, type SettingType } from '../settings.js';
+import { quote, type SettingType } from '../settings.js';
 import type { BackendConfig } from './backends.js';
 
 /** What a key signs; anything else is refused. */

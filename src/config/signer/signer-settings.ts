@@ -1,10 +1,11 @@
 /** Settings of `attest signer`. */
 import { dirname, join, resolve } from 'node:path';
+import { InvalidValue } from '../invalid-value.js';
 import { isObject, type Members, parseJson, reportUnknownMembers } from '../members.js';
 import { type LogLevel, readDataDir, readLogLevel, readOpsListener } from '../server-settings.js';
 import { readSettingFile } from '../setting-files.js';
 import { integer, path } from '../setting-types.js';
-import { InvalidValue, quote, type Settings, type SettingType } from '../settings.js';
+import { quote, type Settings, type SettingType } from '../settings.js';
 import { type BackendConfig, readBackend } from './backends.js';
 import { readKey, type SignerKeyConfig } from './keys.js';
 

@@ -3,9 +3,10 @@ import type { KeyObject } from 'node:crypto';
 import { EnvironmentSchema } from '../../../gen/attestation/v1/environment_pb.js';
 import { enumNames, findEnumNumber } from '../../protocol/enum-names.js';
 import type { Principal } from '../../server/core/principal.js';
+import { InvalidValue } from '../invalid-value.js';
 import { findBoolean, findText, type Members, requireText } from '../members.js';
 import { duration, plainText } from '../setting-types.js';
-import { InvalidValue, type SettingType } from '../settings.js';
+import type { SettingType } from '../settings.js';
 
 /**
  * The members of one witness. `baseDir` is where relative paths start.

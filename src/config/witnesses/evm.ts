@@ -4,10 +4,11 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
+import { InvalidValue } from '../invalid-value.js';
 import { findInteger, findText, reportUnknownMembers, requireInteger, requireText } from '../members.js';
 import { readSettingFile } from '../setting-files.js';
 import { outboundUrl } from '../setting-types.js';
-import { InvalidValue, quote, type Settings, type SettingType } from '../settings.js';
+import { quote, type Settings, type SettingType } from '../settings.js';
 import { COMMON_MEMBERS, type CommonWitnessConfig, readCommon, type WitnessEntry } from './entry.js';
 
 /** A contract that records checkpoints, and the account that pays for it. */
@@ -45,6 +46,7 @@ const DEFAULT_EVERY_MS = 3_600_000;
 export const evmPrivateKey: SettingType<KeyObject> = {
   expected: 'a private key of secp256k1: 64 hex digits, with or without 0x',
   secret: true,
+  fromFile: true,
   parse: (text) => {
     const [, hex] = /^(?:0x)?([0-9a-fA-F]{64})$/.exec(text.trim()) ?? [];
     if (hex === undefined) throw new InvalidValue();

@@ -2,9 +2,10 @@
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { FormatError } from '../../proof/bytes/format-error.js';
 import { ED25519_NOTE_KEY, encodeVerifierKey, type NoteKey, parseVerifierKey } from '../../proof/log/note.js';
+import { InvalidValue } from '../invalid-value.js';
 import { reportUnknownMembers, requireText, requireTexts } from '../members.js';
 import { outboundUrl } from '../setting-types.js';
-import { InvalidValue, quote, type SettingType } from '../settings.js';
+import { quote, type SettingType } from '../settings.js';
 import { COMMON_MEMBERS, type CommonWitnessConfig, readCommon, type WitnessEntry } from './entry.js';
 
 /** A C2SP witness. */

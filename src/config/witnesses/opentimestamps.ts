@@ -1,8 +1,9 @@
 /** A witness of kind `opentimestamps`: calendars that commit to checkpoints in the Bitcoin blockchain. */
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
+import { InvalidValue } from '../invalid-value.js';
 import { findInteger, findText, reportUnknownMembers, requireTexts } from '../members.js';
 import { outboundUrl } from '../setting-types.js';
-import { InvalidValue, quote, type SettingType } from '../settings.js';
+import { quote, type SettingType } from '../settings.js';
 import { COMMON_MEMBERS, type CommonWitnessConfig, readCommon, type WitnessEntry } from './entry.js';
 
 /** Calendars of OpenTimestamps. */

@@ -2,10 +2,11 @@
 import { resolve } from 'node:path';
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { certificateChain } from '../certificate-chain.js';
+import { InvalidValue } from '../invalid-value.js';
 import { findBoolean, findText, reportUnknownMembers, requireText, requireTexts } from '../members.js';
 import { readSettingFile } from '../setting-files.js';
 import { oneOf, outboundUrl, plainText } from '../setting-types.js';
-import { InvalidValue, type SettingType } from '../settings.js';
+import type { SettingType } from '../settings.js';
 import {
   COMMON_MEMBERS,
   type CommonWitnessConfig,

@@ -3,7 +3,8 @@
 import { EnvironmentSchema } from '../../../gen/attestation/v1/environment_pb.js';
 import { enumName } from '../../protocol/enum-names.js';
 import { ENVIRONMENTS } from '../../protocol/environment.js';
-import { InvalidValue, quote, type Settings, type SettingType } from '../settings.js';
+import { InvalidValue } from '../invalid-value.js';
+import { quote, type Settings, type SettingType } from '../settings.js';
 import type { CommonWitnessConfig } from './entry.js';
 
 /** At least `threshold` of the witnesses `members` must vouch for a batch. */

@@ -1,9 +1,10 @@
 /** WITNESSES: external witnesses, as JSON or as the path of a JSON file. */
 import { dirname } from 'node:path';
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
+import { InvalidValue } from '../invalid-value.js';
 import { isObject, parseJson, requireText } from '../members.js';
 import { readSettingFile } from '../setting-files.js';
-import { InvalidValue, quote, type Settings, type SettingType } from '../settings.js';
+import { quote, type Settings, type SettingType } from '../settings.js';
 import type { WitnessEntry } from './entry.js';
 import { type EvmConfig, evmPrivateKey, readEvm, reportSharedAccounts } from './evm.js';
 import { type LogWitnessConfig, readLogWitness } from './log-witness.js';

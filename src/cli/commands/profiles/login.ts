@@ -54,7 +54,9 @@ async function logIn(cli: Cli, flags: Flags): Promise<void> {
     const place = `${name} in ${path}${isReplaced ? ' (replaced)' : ''}`;
     print(cli, formatTable([['service', baseUrl], ...principalRows(me), ['profile', place]]));
   }
-  const before = ['ATTEST_URL', 'ATTEST_API_KEY'].filter((setting) => cli.env[setting]);
+  const before = ['ATTEST_URL', 'ATTEST_API_KEY', 'ATTEST_API_KEY_FILE'].filter(
+    (setting) => cli.env[setting],
+  );
   if (before.length > 0)
     printError(
       cli,

@@ -140,10 +140,11 @@ async function run(cli: Cli, command: readonly string[], flags: Flags): Promise<
   return end.exitCode || code;
 }
 
+const KEYS = /^ATTEST_(API_KEY|ID_TOKEN|ADMIN_TOKEN)(_FILE)?$/;
+
 /** What the command, and all that it starts, has no use for; a report may have all of its environment. */
 function withoutKeys(env: Env): Env {
-  const { ATTEST_API_KEY: _key, ATTEST_ID_TOKEN: _id, ATTEST_ADMIN_TOKEN: _token, ...others } = env;
-  return others;
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !KEYS.test(name)));
 }
 
 async function prepare(cli: Cli, flags: Flags): Promise<Prepared> {

@@ -211,11 +211,12 @@ t.test('the command has the environment, without the keys', async (t) => {
   const ended = await run(['--junit', at('r.xml')], `env; ${write(PASSING)}`, {
     A: 'b',
     ATTEST_ADMIN_TOKEN: 'token',
+    ATTEST_ID_TOKEN_FILE: '/run/secrets/token',
   });
   t.equal(ended.code, 0);
   t.match(ended.stdout, /^A=b$/m);
   t.match(ended.stdout, `ATTEST_URL=${env.ATTEST_URL}\n`);
-  t.notMatch(ended.stdout, /ATTEST_(API_KEY|ADMIN_TOKEN)/);
+  t.notMatch(ended.stdout, /ATTEST_(API_KEY|ADMIN_TOKEN|ID_TOKEN)/);
 });
 
 t.test('streams are those of the command, and --json after -- is its own', async (t) => {
