@@ -39,6 +39,11 @@ make nats-password password
 make database-url database_url
 make nats-url nats_url
 make nats.conf nats_conf
-make s3-password password
+make store-password password
 
-# Containers run as user 1000, Postgres, NATS and the object store as others: give the files to a group of all, if root may.
+# Containers read them as user 1000.
+if [ "$(id -u)" = 0 ]; then
+  chown -R 1000:1000 .
+elif [ "$(id -u)" != 1000 ]; then
+  echo "for containers: sudo chown -R 1000:1000 $folder"
+fi
