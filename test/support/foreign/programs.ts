@@ -96,6 +96,11 @@ export const PROGRAMS = {
     env: { LD_PRELOAD: 'libnss_wrapper.so' },
     folders: ['/usr/sbin'],
   },
+  'systemd-analyze': {
+    commands: { 'systemd-analyze': 'usr/bin/systemd-analyze' },
+    packages: ['systemd'],
+    libraries: ['systemd'],
+  },
   wget: { commands: { wget: 'usr/bin/wget' }, packages: ['wget'] },
   xmllint: { commands: { xmllint: 'usr/bin/xmllint' }, packages: ['libxml2-utils'] },
   zsh: { commands: { zsh: 'bin/zsh' }, packages: ['zsh', 'zsh-common'] },
