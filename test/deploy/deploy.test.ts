@@ -1,10 +1,12 @@
 /** What is in deploy/: settings that exist, secrets that processes take, units that systemd takes. */
 import { execFile, execFileSync, spawn } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t from 'tap';
+import { certificateChain } from '../../src/config/certificate-chain.js';
 import { readAdminConfig, readClientConfig } from '../../src/config/client-config.js';
 import { readConfig } from '../../src/config/config.js';
 import { PROGRAM } from '../support/calling/run-cli.js';
@@ -14,6 +16,8 @@ import { findFreePort } from '../support/servers/free-port.js';
 import { testNatsUrl } from '../support/servers/shared-nats.js';
 import { testDatabase } from '../support/servers/shared-servers.js';
 import { until } from '../support/until.js';
+import { makeOpensslTsa, serve, serveTsa } from '../support/witnesses/openssl-tsa.js';
+import '../support/foreign/curl.js';
 import { chartSettings, DEPLOY, readCompose, readDeploy, readEnvironment, unitEnvironment } from './files.js';
 
 const run = promisify(execFile);
@@ -162,4 +166,23 @@ t.test('systemd takes the units, and rates them well', async (t) => {
     ]);
     t.match(rated.stdout, /Overall exposure level for .*: 1\.\d OK/, `security ${unit}`);
   }
+});
+
+t.test('the chain of a time-stamping authority is as WITNESSES takes it', async (t) => {
+  const dir = t.testdir({});
+  const authority = await makeOpensslTsa({ dir, curve: 'P-256', signerDigest: 'sha256' });
+  const { url, close } = await serveTsa(authority);
+  t.teardown(close);
+  const script = (...args: string[]) => run('sh', [join(DEPLOY, 'tsa-chain.sh'), ...args]);
+  const { stdout, stderr } = await script(url, join(dir, 'root.pem'));
+  t.same(
+    certificateChain.parse(stdout).map((pem) => new X509Certificate(pem).raw),
+    authority.chain.map((der) => Buffer.from(der)),
+  );
+  t.match(stderr, /^sha256 Fingerprint=/im);
+  await t.rejects(script(url), { code: 1, stderr: /give the file of issuer=.*Foreign root/ });
+  const wrong = await serve((_, response) => void response.end('no time stamp'));
+  t.teardown(wrong.close);
+  await t.rejects(script(wrong.url), { code: 1, stderr: /answers no time stamp/ });
+  await t.rejects(script('http://127.0.0.1:1'), { code: 1, stderr: /does not answer/ });
 });

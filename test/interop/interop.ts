@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { checkClient, checkPastedLines, checkPublicLog, checkTimestamps } from './checks.js';
 import { checkGeneratedClients } from './clients/check.js';
 import { checkConformance } from './conformance/check.js';
+import { checkChart, checkImage } from './deploy/checks.js';
 import { checkEvidence } from './evidence-checks.js';
 import { checkImages } from './image-checks.js';
 import { checkManifest } from './manifest-check.js';
@@ -76,6 +77,8 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkReceipts,
       checkEvidence,
       checkTuf,
+      checkChart,
+      checkImage,
     ];
     return await runAll(checks, scene);
   } finally {

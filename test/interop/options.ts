@@ -12,14 +12,15 @@ versitygw, for images go-containerregistry's registry and Debian's docker-regist
 docs/policies.md OPA, conftest, kyverno-json, Conforma's rules, cosign and in-toto's attestation-verifier, for the TUF
 repository cosign, npm sigstore and python-tuf, for C2SP witnesses litewitness and torchwood, for COSE receipts
 scitt-cose, for OpenTimestamps ots, and for EVM witnesses cast. Sigstore's timestamp-authority is a witness of the
-service. Starts its own services. Prints a table; ends with 1 if any program does other than it should. A check that
-throws has one row, and the others run.
+service. Helm and kubeconform read the chart of deploy/; its image is built and started by buildah and podman, over a base
+that debootstrap makes, for root where these and runc are. Starts its own services. Prints a table; ends with 1 if any
+program does other than it should. A check that throws has one row, and the others run.
 
 Needs Go 1.26.8 or newer, Python 3.11 with venv, a JDK of 11 or newer with Maven, git, jq, curl, openssl and ssh on the
 PATH. Installs, through the Go module proxy, cosign, litewitness, grpcurl, connectconformance, opa, conftest,
-kyverno-json, oras, versitygw, oapi-codegen, protoc-gen-go, protoc-gen-go-grpc and the programs of test/interop/go into
-.interop/ of this checkout, which git ignores; modules go into Go's own cache. Checks Conforma's rules and
-attestation-verifier out of their repositories. Installs scitt-cose, sigstore, opentimestamps-client, tuf and
+kyverno-json, oras, versitygw, helm, kubeconform, oapi-codegen, protoc-gen-go, protoc-gen-go-grpc and the programs of
+test/interop/go into .interop/ of this checkout, which git ignores; modules go into Go's own cache, Kubernetes' (for its
+schemas) too. Checks Conforma's rules and attestation-verifier out of their repositories. Installs scitt-cose, sigstore, opentimestamps-client, tuf and
 openapi-python-client from PyPI, cast and hey-api from npm, and openapi-generator from Maven Central there as well; what
 Java clients need goes into Maven's own cache. The first run takes some minutes and 2 GB, the next ones some minutes.
 

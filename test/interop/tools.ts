@@ -41,6 +41,8 @@ const INSTALLED = [
     version: 'v0.0.4-0.20240730143747-aade3d42fc0e',
   },
   { name: 'oras', path: 'oras.land/oras/cmd/oras', version: 'v1.3.0' },
+  { name: 'helm', path: 'helm.sh/helm/v3/cmd/helm', version: 'v3.19.2' },
+  { name: 'kubeconform', path: 'github.com/yannh/kubeconform/cmd/kubeconform', version: 'v0.7.0' },
   { name: 'versitygw', path: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' },
   OAPI_CODEGEN,
 ];
