@@ -11,7 +11,7 @@ import { readAdminConfig, readClientConfig } from '../../src/config/client-confi
 import { readConfig } from '../../src/config/config.js';
 import { PROGRAM } from '../support/calling/run-cli.js';
 import { OPENSSL } from '../support/foreign/openssl.js';
-import { SYSTEMD_ANALYZE } from '../support/foreign/systemd-analyze.js';
+import { SYSTEMD_ANALYZE } from '../support/foreign/shell/systemd-analyze.js';
 import { findFreePort } from '../support/servers/free-port.js';
 import { testNatsUrl } from '../support/servers/shared-nats.js';
 import { testDatabase } from '../support/servers/shared-servers.js';
