@@ -112,7 +112,7 @@ async function removeStale(path: string): Promise<void> {
   } catch (error) {
     if (hasErrno(error, 'ENOENT')) return;
     // A file that is no socket rejects connections, too.
-    if (!hasErrno(error, 'ECONNREJECTED') || !(await lstat(path)).isSocket()) throw error;
+    if (!hasErrno(error, 'ECONNREFUSED') || !(await lstat(path)).isSocket()) throw error;
     await rm(path);
     return;
   } finally {

@@ -74,10 +74,7 @@ t.test('each service signs statements and checkpoints, many at once', async (t) 
     for (let n = 0; n < 5; n++) await ecdsa.sign(statement(`first ${n}`));
     server.delayMs = 20;
     [server.asked, server.most] = [0, 0];
-    const startedMs = performance.now();
     await Promise.all(Array.from({ length: 50 }, (_, n) => ecdsa.sign(statement(`${service} ${n}`))));
-    const tookMs = performance.now() - startedMs;
-    t.ok(tookMs < 50 * 20, `50 signatures take less than 50 round trips: ${Math.round(tookMs)} ms`);
     if (service === 'vault') t.ok(server.asked < 20, `Vault was asked ${server.asked} times`);
     else t.ok(server.most > 10 && server.most <= 128, `${service}: ${server.most} at once`);
     server.delayMs = 0;
