@@ -989,6 +989,8 @@ export const ItemOutcomeSchema: GenEnum<ItemOutcome> = /*@__PURE__*/
  */
 export const AttestationService: GenService<{
   /**
+   * Create a submission.
+   *
    * Records the SHA-256 of an artifact, with metadata, as the next leaf of the log.
    *
    * The answer is as durable as the database's synchronous commit, and the leaf's place in the log is final. Metadata
@@ -1008,6 +1010,8 @@ export const AttestationService: GenService<{
     output: typeof SubmissionSchema;
   },
   /**
+   * Create many submissions.
+   *
    * Records up to 1,000 submissions in one call, each as CreateAttestation would alone.
    *
    * The answer, 200, has a result for each item, in the order of the items: its submission, or the error that the item
@@ -1038,6 +1042,8 @@ export const AttestationService: GenService<{
     output: typeof BatchCreateAttestationsResponseSchema;
   },
   /**
+   * Read a submission.
+   *
    * One submission, with its proof bundle once that is ready.
    *
    * @generated from rpc attestation.v1.AttestationService.GetAttestation
@@ -1048,6 +1054,8 @@ export const AttestationService: GenService<{
     output: typeof SubmissionSchema;
   },
   /**
+   * Correct the metadata.
+   *
    * Corrects metadata that failed its schema; the answer is the submission.
    *
    * Only while `metadata_state` is `invalid`. The new metadata may name another schema, and must pass it. The leaf,
@@ -1063,6 +1071,8 @@ export const AttestationService: GenService<{
     output: typeof SubmissionSchema;
   },
   /**
+   * Erase the metadata.
+   *
    * Erases the metadata of a submission irrevocably; returns the submission.
    *
    * Every stored copy goes: the metadata, what was attested before a correction, validation errors, which quote it, the
@@ -1079,6 +1089,8 @@ export const AttestationService: GenService<{
     output: typeof SubmissionSchema;
   },
   /**
+   * List submissions.
+   *
    * The project's submissions, newest first.
    *
    * @generated from rpc attestation.v1.AttestationService.ListAttestations
@@ -1089,6 +1101,8 @@ export const AttestationService: GenService<{
     output: typeof ListAttestationsResponseSchema;
   },
   /**
+   * Read a proof bundle.
+   *
    * The proof bundle of a submission.
    *
    * @generated from rpc attestation.v1.AttestationService.GetBundle
@@ -1099,6 +1113,8 @@ export const AttestationService: GenService<{
     output: typeof ProofBundleSchema;
   },
   /**
+   * Download a bundle.
+   *
    * The proof bundle as a file to download, in the format that the path's ending names: `bundle.json` is the bundle
    * itself, the same bytes as `/bundle`; `bundle.sigstore.json` the Sigstore bundle alone; `bundle.tlog-proof` a C2SP
    * tlog-proof; `bundle.ots` an OpenTimestamps proof of `leaf_sha256`, once one has landed; `bundle.cose`

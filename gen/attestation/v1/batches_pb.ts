@@ -406,6 +406,8 @@ export const WitnessStatusSchema: GenEnum<WitnessStatus> = /*@__PURE__*/
  */
 export const BatchService: GenService<{
   /**
+   * Read a batch.
+   *
    * One batch that holds a submission of the project.
    *
    * @generated from rpc attestation.v1.BatchService.GetBatch
@@ -416,6 +418,8 @@ export const BatchService: GenService<{
     output: typeof BatchSchema;
   },
   /**
+   * List batches.
+   *
    * The batches that hold a submission of the project, newest first.
    *
    * @generated from rpc attestation.v1.BatchService.ListBatches

@@ -758,6 +758,8 @@ export const ExportDeliveryStatusSchema: GenEnum<ExportDeliveryStatus> = /*@__PU
  */
 export const ExportService: GenService<{
   /**
+   * Create an export.
+   *
    * Creates an export. Writes a probe to the destination first, and fails with its reason if that fails.
    *
    * @generated from rpc attestation.v1.ExportService.CreateExport
@@ -768,6 +770,8 @@ export const ExportService: GenService<{
     output: typeof ExportSchema;
   },
   /**
+   * Read an export.
+   *
    * One export with its status, lag and last 50 deliveries.
    *
    * @generated from rpc attestation.v1.ExportService.GetExport
@@ -778,6 +782,8 @@ export const ExportService: GenService<{
     output: typeof ExportSchema;
   },
   /**
+   * List exports.
+   *
    * The project's exports, newest first; stopped ones are included. Without `batch_id` they have no `recent_deliveries`.
    *
    * @generated from rpc attestation.v1.ExportService.ListExports
@@ -788,6 +794,8 @@ export const ExportService: GenService<{
     output: typeof ListExportsResponseSchema;
   },
   /**
+   * Test an export.
+   *
    * Writes a probe to the export's destination, and fails with its reason if that fails. If attempts have failed, the next
    * one is made at once after a probe that has not.
    *
@@ -799,6 +807,8 @@ export const ExportService: GenService<{
     output: typeof ExportSchema;
   },
   /**
+   * Stop an export.
+   *
    * Stops an export irrevocably: nothing more is written, its credentials are erased, and what was shipped stays.
    *
    * @generated from rpc attestation.v1.ExportService.DeleteExport

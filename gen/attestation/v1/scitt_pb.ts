@@ -67,6 +67,8 @@ export const GetEntryRequestSchema: GenMessage<GetEntryRequest> = /*@__PURE__*/
  */
 export const ScittService: GenService<{
   /**
+   * Register a statement.
+   *
    * Registers a signed statement, a COSE_Sign1, as a submission.
    *
    * The artifact of the submission is the SHA-256 of the statement with an empty unprotected header, in deterministic
@@ -85,6 +87,8 @@ export const ScittService: GenService<{
     output: typeof HttpBodySchema;
   },
   /**
+   * Read a receipt.
+   *
    * The receipt of an entry: a COSE receipt of inclusion (RFC 9942), the same as `bundle.cose`.
    *
    * 202 with `Location` and `Retry-After` while there is none yet. Every submission of the project is an entry.

@@ -908,6 +908,8 @@ export const UsageDaySchema: GenMessage<UsageDay> = /*@__PURE__*/
  */
 export const InfoService: GenService<{
   /**
+   * Read the trust roots.
+   *
    * The keys, certificate chains and addresses that verifiers trust, retired ones included.
    *
    * The same document is mirrored, without authentication, at `{verify_url}/trust_roots.json`.
@@ -920,6 +922,8 @@ export const InfoService: GenService<{
     output: typeof TrustRootsSchema;
   },
   /**
+   * Check the health.
+   *
    * Whether the service is operational: `status` is `ok` then, or `degraded` while proofs are late; otherwise the answer
    * is 503. `grpc.health.v1.Health` is about the process that answers, and stays SERVING while proofs are late.
    *
@@ -931,6 +935,8 @@ export const InfoService: GenService<{
     output: typeof HealthSchema;
   },
   /**
+   * Describe the caller.
+   *
    * The API key's principal: project, scopes, rate limits, recent usage.
    *
    * @generated from rpc attestation.v1.InfoService.GetMe

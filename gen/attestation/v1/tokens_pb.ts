@@ -133,6 +133,8 @@ export const ExchangedKeySchema: GenMessage<ExchangedKey> = /*@__PURE__*/
  */
 export const TokenService: GenService<{
   /**
+   * Exchange a token.
+   *
    * Exchanges an OpenID Connect token for an API key that works for at most 15 minutes.
    *
    * The token is that of a CI job or another workload, by an issuer that a trust rule of the project names. Its

@@ -882,35 +882,37 @@ export enum EventType {
   UNSPECIFIED = 0,
 
   /**
-   * Every required witness has vouched for the submission's batch; the proof bundle is ready and complete.
+   * Submission witnessed. Every required witness has vouched for the submission's batch; the proof bundle is ready and
+   * complete.
    *
    * @generated from enum value: EVENT_TYPE_ATTESTATION_WITNESSED = 1;
    */
   ATTESTATION_WITNESSED = 1,
 
   /**
-   * The deadline has passed with some required witnesses landed; there is a bundle, and it can still become witnessed.
+   * Submission partially witnessed. The deadline has passed with some required witnesses landed; there is a bundle, and it
+   * can still become witnessed.
    *
    * @generated from enum value: EVENT_TYPE_ATTESTATION_PARTIAL = 2;
    */
   ATTESTATION_PARTIAL = 2,
 
   /**
-   * The deadline has passed with no required witness landed; it can still become witnessed.
+   * Submission failed. The deadline has passed with no required witness landed; it can still become witnessed.
    *
    * @generated from enum value: EVENT_TYPE_ATTESTATION_FAILED = 3;
    */
   ATTESTATION_FAILED = 3,
 
   /**
-   * TestWebhook was called. It is sent whatever the subscription's `events` are, and cannot be among them.
+   * Test event. TestWebhook was called. It is sent whatever the subscription's `events` are, and cannot be among them.
    *
    * @generated from enum value: EVENT_TYPE_WEBHOOK_TEST = 4;
    */
   WEBHOOK_TEST = 4,
 
   /**
-   * Every attempt of 24 hours to write to an export's destination has failed. It goes on trying.
+   * Export failing. Every attempt of 24 hours to write to an export's destination has failed. It goes on trying.
    *
    * @generated from enum value: EVENT_TYPE_EXPORT_FAILING = 5;
    */
@@ -1019,6 +1021,8 @@ export const DeliveryStatusSchema: GenEnum<DeliveryStatus> = /*@__PURE__*/
  */
 export const WebhookService: GenService<{
   /**
+   * Create a webhook.
+   *
    * Subscribes an HTTPS address to events of the project, in the API key's environment.
    *
    * Events of batches that settle from now on are sent. The secret is in this answer and in no later one.
@@ -1031,7 +1035,7 @@ export const WebhookService: GenService<{
     output: typeof WebhookSchema;
   },
   /**
-   * One subscription.
+   * Read a webhook.
    *
    * @generated from rpc attestation.v1.WebhookService.GetWebhook
    */
@@ -1041,6 +1045,8 @@ export const WebhookService: GenService<{
     output: typeof WebhookSchema;
   },
   /**
+   * List webhooks.
+   *
    * The project's subscriptions, newest first; deleted ones are left out.
    *
    * @generated from rpc attestation.v1.WebhookService.ListWebhooks
@@ -1051,6 +1057,8 @@ export const WebhookService: GenService<{
     output: typeof ListWebhooksResponseSchema;
   },
   /**
+   * Change a webhook.
+   *
    * Changes a subscription's address, events or status; what is left out stays as it is.
    *
    * What waits goes to the new address, and what was waiting already is sent whatever `events` are now. A request that
@@ -1066,6 +1074,8 @@ export const WebhookService: GenService<{
     output: typeof WebhookSchema;
   },
   /**
+   * Delete a webhook.
+   *
    * Deletes a subscription: nothing more is sent. The answer has `status: deleted`; afterwards it is not found.
    *
    * @generated from rpc attestation.v1.WebhookService.DeleteWebhook
@@ -1076,6 +1086,8 @@ export const WebhookService: GenService<{
     output: typeof WebhookSchema;
   },
   /**
+   * Rotate the secret.
+   *
    * Gives a subscription a new secret, which is in this answer and in no later one.
    *
    * The one before signs along for 24 hours, so that a receiver can change over without losing an event. So do those
@@ -1089,6 +1101,8 @@ export const WebhookService: GenService<{
     output: typeof WebhookSchema;
   },
   /**
+   * Test a webhook.
+   *
    * Sends an event of type `webhook.test` to the subscription, once and at once, whether it is active or disabled.
    *
    * The answer is the delivery before its attempt; GetWebhookDelivery shows what came of it.
@@ -1101,6 +1115,8 @@ export const WebhookService: GenService<{
     output: typeof WebhookDeliverySchema;
   },
   /**
+   * List deliveries.
+   *
    * The subscription's deliveries, newest first, kept for 30 days unless the operator chose otherwise.
    *
    * Each has its last 50 attempts; of what the receiver answered, the last attempt's only. With `submission_id` they are
@@ -1114,6 +1130,8 @@ export const WebhookService: GenService<{
     output: typeof ListWebhookDeliveriesResponseSchema;
   },
   /**
+   * Read a delivery.
+   *
    * One delivery with its last 50 attempts and what the receiver answered to each.
    *
    * @generated from rpc attestation.v1.WebhookService.GetWebhookDelivery
@@ -1124,6 +1142,8 @@ export const WebhookService: GenService<{
     output: typeof WebhookDeliverySchema;
   },
   /**
+   * Send a delivery again.
+   *
    * Sends a delivery again, whatever became of it: the same event with the same `id`, on a new retry schedule.
    *
    * While the subscription is disabled it waits, until that is active again.
@@ -1136,6 +1156,8 @@ export const WebhookService: GenService<{
     output: typeof WebhookDeliverySchema;
   },
   /**
+   * Send failed deliveries again.
+   *
    * Sends every failed delivery made at or after `since` again, each on a new retry schedule; a test once at most.
    *
    * The answer is the subscription, and how many deliveries that is; they become pending in the background, oldest

@@ -11,9 +11,6 @@ import { getComments, getPackageComments } from '@bufbuild/protoplugin';
 
 type Commented = DescMessage | DescField | DescEnum | DescEnumValue | DescService | DescMethod;
 
-/** Longer sentences are cut at the first colon or semicolon in summaries. */
-const MAX_SUMMARY_CHARACTERS = 100;
-
 /** The comment above a declaration as CommonMark; '' when there is none. */
 export function commentOf(desc: Commented): string {
   return unwrap(getComments(desc).leading);
@@ -24,11 +21,16 @@ export function packageComment(file: DescFile): string {
   return unwrap(getPackageComments(file).leading);
 }
 
-/** The first sentence of a comment, without its full stop. */
+/** The first sentence of a comment, without its full stop: the title of what it is about. */
 export function summaryOf(comment: string): string {
   const [paragraph = ''] = comment.split('\n');
-  const sentence = paragraph.split(/\.(?:\s|$)/, 1)[0] ?? '';
-  return sentence.length > MAX_SUMMARY_CHARACTERS ? (sentence.split(/[:;] /, 1)[0] ?? '') : sentence;
+  return paragraph.split(/\.(?:\s|$)/, 1)[0] ?? '';
+}
+
+/** The comment without its summary, if the summary is a complete sentence. */
+export function withoutSummary(comment: string, summary: string): string {
+  const sentence = `${summary}.`;
+  return comment.startsWith(sentence) ? comment.slice(sentence.length).trimStart() : comment;
 }
 
 /** Joins the lines of each paragraph; lines of a list or a code block stay apart. */

@@ -8,7 +8,7 @@ import {
 import { enumName } from '../../protocol/enum-names.js';
 import { type HttpBinding, httpBindings } from '../../server/http/rest/http-rule.js';
 import { isHttpBody } from '../../server/http/rest/request.js';
-import { commentOf, summaryOf } from './comment.js';
+import { commentOf, summaryOf, withoutSummary } from './comment.js';
 import { pascal } from './error-schema.js';
 
 /** One RPC by one of its REST paths. */
@@ -67,12 +67,6 @@ function scopesText(scopes: readonly string[]): string[] {
   return [
     `Needs the scope${scopes.length === 1 ? '' : 's'} ${scopes.map((one) => `\`${one}\``).join(' and ')}.`,
   ];
-}
-
-/** The comment without its summary, if the summary is a complete sentence. */
-function withoutSummary(comment: string, summary: string): string {
-  const sentence = `${summary}.`;
-  return comment.startsWith(sentence) ? comment.slice(sentence.length).trimStart() : comment;
 }
 
 /** The name of a service without its last word. */

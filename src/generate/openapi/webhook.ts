@@ -12,7 +12,7 @@ import {
   spelling,
   typed_by as typedBy,
 } from '../../../gen/attestation/options/v1/options_pb.js';
-import { commentOf, summaryOf } from './comment.js';
+import { commentOf, summaryOf, withoutSummary } from './comment.js';
 import { type Components, refTo } from './components.js';
 import { getMessage, narrow, pascal } from './error-schema.js';
 import { findMessageExample } from './example.js';
@@ -91,10 +91,11 @@ function event(
     [type.name]: name,
     [data.name]: findMessageExample(components, held, 'response') ?? {},
   };
+  const summary = summaryOf(commentOf(value));
   const operation = {
     operationId: `on${pascal(name)}`,
-    summary: summaryOf(commentOf(value)),
-    description: commentOf(value),
+    summary,
+    description: withoutSummary(commentOf(value), summary),
     security: [],
     parameters: HEADERS.map((header) => ({ ...header, in: 'header', required: true })),
     requestBody: {
