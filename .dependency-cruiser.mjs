@@ -45,7 +45,7 @@ const MAY_IMPORT = {
   'server/signer': LOG,
   'server/process': ALL,
   cli: [...ALL, 'client'],
-  generate: [...ALL, 'client', 'cli'],
+  generate: [...ALL, 'client', 'cli', 'web'],
 };
 
 const ROOMS = Object.keys(MAY_IMPORT);

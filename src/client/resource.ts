@@ -42,11 +42,15 @@ export function resource<S extends DescService, Name extends string>(
   service: S,
   name: Name,
 ): Resource<S, Name> {
-  const named = new RegExp(`${name}(?:es|s)?(?![a-z])`);
   const calls = service.methods
     .filter(isUnary)
-    .map((method) => [method.localName.replace(named, ''), callOf(caller, method)] as const);
+    .map((method) => [methodName(method.localName, name), callOf(caller, method)] as const);
   return Object.fromEntries(calls) as Resource<S, Name>;
+}
+
+/** The name of an RPC without the name of the resource. */
+export function methodName(rpc: string, name: string): string {
+  return rpc.replace(new RegExp(`${name}(?:es|s)?(?![a-z])`), '');
 }
 
 function isUnary(method: DescMethod): method is DescMethodUnary {

@@ -13,7 +13,8 @@ const FILES = [
   'src/generate/build-web.ts',
   'src/generate/bundle/licenses.ts',
   'src/generate/bundle/web-page.ts',
-  'src/server/web/palette.css',
+  'src/server/web/look.css',
+  'src/server/web/start/favicon.svg',
   'package-lock.json',
 ];
 

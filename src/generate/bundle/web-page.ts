@@ -10,6 +10,7 @@ type Page = { name: string; base: string; isOneScript: boolean };
 
 /** The pages, each of which has a TypeScript project of its own. */
 export const PAGES: readonly Page[] = [
+  { name: 'docs', base: '/docs/', isOneScript: false },
   { name: 'dashboard', base: '/dashboard/', isOneScript: false },
   { name: 'verify', base: './', isOneScript: true },
 ];

@@ -1,6 +1,6 @@
 import type { Verification } from '../../proof/verify/verify.js';
 import { printable } from '../../protocol/printable.js';
-import { html } from './reference/html.js';
+import { html } from './html.js';
 
 /** A badge: its short text, its colour, and the whole sentence. */
 type Badge = { value: string; colour: string; title: string };

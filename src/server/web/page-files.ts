@@ -53,7 +53,8 @@ export function openPageFiles(name: string): PageFiles {
   };
 }
 
-function fileOf(
+/** A file as a response, compressed when that is first asked for. */
+export function fileOf(
   bytes: Uint8Array,
   { contentType, cacheControl }: Pick<PublicResponse, 'contentType' | 'cacheControl'>,
 ): PublicResponse {

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { deflateRawSync } from 'node:zlib';
-import { escapeHtml } from './reference/html.js';
+import { escapeHtml } from './html.js';
 
 /** Trust roots for the page: their JSON text, where they are from, and when they were saved, in RFC 3339. */
 type PageRoots = { text: string; from: string; savedAt: string };

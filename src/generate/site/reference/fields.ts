@@ -1,6 +1,6 @@
-import { type Html, html } from './html.js';
-import { markdown } from './markdown.js';
-import { refName, type Schema } from './openapi.js';
+import { type Html, html } from '../../../server/web/html.js';
+import { renderText } from '../document.js';
+import { type OpenApi, refName, resolve, type Schema } from './openapi.js';
 
 /** Keywords that bound a value, each with how it reads before its operand. */
 const BOUNDS: readonly [keyword: string, text: string][] = [
@@ -18,55 +18,73 @@ const BOUNDS: readonly [keyword: string, text: string][] = [
   ['default', 'default'],
 ];
 
-/** A schema of the components: a table of its members, or its values. */
-export function schemaSection(name: string, schema: Schema): Html {
-  const members = Object.entries(schema.properties ?? {});
-  return html`<section class="schema" id="schema-${name}">
-<h3>${name}</h3>
-${markdown(schema.description)}
-${members.length === 0 ? undefined : memberTable(members, schema.required ?? [])}
-</section>
-`;
+/** Members of members are on the page; what is deeper is behind the link to its schema. */
+const DEPTH = 2;
+
+/** A member of an object, or a parameter. */
+export type Field = { name: string; schema: Schema; description: string | undefined; isRequired: boolean };
+
+/** The members of a schema that is an object, or of the one that it refers to. */
+export function fieldsOf(document: OpenApi, schema: Schema): Field[] {
+  const { properties = {}, required = [] } = resolve(document, schema);
+  return Object.entries(properties).map(([name, member]) => ({
+    name,
+    schema: member,
+    description: member.description,
+    isRequired: required.includes(name),
+  }));
 }
 
-/** Members of an object, or parameters. */
-export function memberTable(members: readonly [string, Schema][], required: readonly string[]): Html {
-  const rows = members.map(
-    ([
-      name,
-      schema,
-    ]) => html`<tr><th scope="row"><code>${name}</code>${required.includes(name) ? html` <em>required</em>` : undefined}</th>
-<td>${typeOf(schema)}</td><td>${markdown(schema.description)}</td></tr>
+/** A list of fields; those that are objects unfold. */
+export function fieldList(document: OpenApi, fields: readonly Field[], depth = DEPTH): Html {
+  const items = fields.map(
+    ({ name, schema, description, isRequired }) =>
+      html`<li><p class="field"><code>${name}</code> <span class="type">${typeOf(document, schema)}</span>${isRequired ? html` <em>required</em>` : undefined}</p>
+${{ html: renderText(description) }}${members(document, schema, depth)}</li>
 `,
   );
-  return html`<table><tbody>${rows}</tbody></table>`;
+  return html`<ul class="fields">${items}</ul>`;
 }
 
-/** The constraints of a value, in a few words. */
-export function typeOf(schema: Schema): Html {
-  if (typeof schema.$ref === 'string') return schemaLink(refName(schema.$ref));
-  if (schema.anyOf !== undefined) return joined(schema.anyOf.map(typeOf), ' or ');
+function members(document: OpenApi, schema: Schema, depth: number): Html | undefined {
+  const fields = fieldsOf(document, schema.items ?? schema);
+  if (depth === 0 || fields.length === 0) return undefined;
+  const count = fields.length === 1 ? '1 member' : `${fields.length} members`;
+  return html`<details><summary>${count}</summary>${fieldList(document, fields, depth - 1)}</details>`;
+}
+
+/** The type of a value with its constraints, in a few words. */
+export function typeOf(document: OpenApi, schema: Schema): Html {
+  if (typeof schema.$ref === 'string') {
+    const target = resolve(document, schema);
+    return target.enum === undefined ? schemaLink(refName(schema.$ref)) : typeOf(document, target);
+  }
+  if (schema.anyOf !== undefined) {
+    return joined(
+      schema.anyOf.map((one) => typeOf(document, one)),
+      ' or ',
+    );
+  }
   if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`;
   if (schema.type === 'array' && schema.items !== undefined) {
-    return html`array of ${typeOf(schema.items)}${bounds(schema)}`;
+    return html`array of ${typeOf(document, schema.items)}${bounds(schema)}`;
   }
   const values = schema.enum?.map((value) => html`<code>${String(value)}</code>`) ?? [];
   const format = typeof schema.format === 'string' ? ` (${schema.format})` : '';
-  const oneOf = values.length === 0 ? undefined : html`, one of ${joined(values, ', ')}`;
+  const oneOf = values.length === 0 ? undefined : html`: ${joined(values, ', ')}`;
   return html`${schema.type ?? 'any'}${format}${oneOf}${bounds(schema)}`;
 }
 
 function schemaLink(name: string): Html {
-  return html`<a href="#schema-${name}">${name}</a>`;
+  return html`<a href="/docs/api/schemas#schema-${name}">${name}</a>`;
 }
 
 function bounds(schema: Schema): Html {
   const given = BOUNDS.filter(([keyword]) => schema[keyword] !== undefined);
-  return {
-    html: given
-      .map(([keyword, text]) => html`, ${text} <code>${String(schema[keyword])}</code>`.html)
-      .join(''),
-  };
+  return joined(
+    given.map(([keyword, text]) => html`, ${text} <code>${String(schema[keyword])}</code>`),
+    '',
+  );
 }
 
 function joined(pieces: readonly Html[], separator: string): Html {

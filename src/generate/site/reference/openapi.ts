@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 
-/** The parts of the OpenAPI 3.1 document of `npm run generate` that the reference page reads. */
+/** The parts of the OpenAPI 3.1 document of `npm run generate` that the reference reads. */
 export type OpenApi = {
   info: { title: string; version: string; description: string };
   servers: readonly { url: string }[];
@@ -11,7 +11,7 @@ export type OpenApi = {
 };
 
 /** Operations by lower-case HTTP method. */
-export type PathItem = Readonly<Record<string, Operation>>;
+type PathItem = Readonly<Record<string, Operation>>;
 
 export type Operation = {
   operationId: string;
@@ -22,14 +22,19 @@ export type Operation = {
   parameters?: readonly (Parameter | Ref)[];
   requestBody?: { required: boolean; content: Content };
   responses: Readonly<Record<string, Response | Ref>>;
+  security: readonly object[];
 };
 
-type Parameter = {
+/** An operation where it is found: by its method and path, or as the webhook of an event. */
+export type Place = { method: string; path: string; operation: Operation };
+
+export type Parameter = {
   name: string;
   in: string;
   required?: boolean;
   description: string;
   schema: Schema;
+  example?: JsonValue;
 };
 
 export type Response = {
@@ -67,4 +72,11 @@ export function resolve<T extends object>({ components }: OpenApi, value: T | Re
   const found = components[section]?.[name];
   if (found === undefined) throw new Error(`the document has no ${value.$ref}`);
   return found as unknown as T;
+}
+
+/** The operations of `paths` or `webhooks`. */
+export function placesOf(items: Readonly<Record<string, PathItem>>): Place[] {
+  return Object.entries(items).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ method, path, operation })),
+  );
 }

@@ -1,105 +1,94 @@
-import type { JsonValue } from '@bufbuild/protobuf';
-import { type Html, html } from './html.js';
-import { markdown } from './markdown.js';
-import {
-  type Content,
-  type Header,
-  type OpenApi,
-  type Operation,
-  type Response,
-  resolve,
-} from './openapi.js';
-import { memberTable, typeOf } from './schema.js';
+import type { DescMethod, JsonValue } from '@bufbuild/protobuf';
+import { type Html, html } from '../../../server/web/html.js';
+import { renderText } from '../document.js';
+import { highlight } from '../highlight.js';
+import { curlSample } from '../samples/curl.js';
+import { pythonSample } from '../samples/python.js';
+import { sampleRequest } from '../samples/request.js';
+import { typescriptSample } from '../samples/typescript.js';
+import { answers, bodies } from './answers.js';
+import { fieldList } from './fields.js';
+import { type OpenApi, type Operation, type Parameter, type Place, resolve } from './openapi.js';
 
-/** An operation where it is found: by its method and path, or as the webhook of an event. */
-export type Place = { method: string; path: string; operation: Operation };
+/** What an operation's parameters are in, with the heading of each kind. */
+const PLACES = [
+  { where: 'path', title: 'Path' },
+  { where: 'query', title: 'Query' },
+  { where: 'header', title: 'Headers' },
+] as const;
 
-/** All that the document says of one operation. */
-export function operationSection(document: OpenApi, place: Place): Html {
+/** All that the document says of one operation; `rpc` is the method that it calls, of which webhooks have none. */
+export function operationArticle(document: OpenApi, place: Place, rpc: DescMethod | undefined): Html {
   const { method, path, operation } = place;
-  const { requestBody } = operation;
-  return html`<article id="${operation.operationId}">
-<h3>${operation.summary}</h3>
+  return html`<h1>${operation.summary}</h1>
 <p class="route"><b class="${method}">${method.toUpperCase()}</b> <code>${path}</code></p>
-${markdown(operation.description)}
+<div class="columns"><div class="code-column">
+${rpc === undefined ? undefined : samples(document, place, rpc)}
+${examples(document, operation, rpc === undefined)}
+</div><div>
+${{ html: renderText(operation.description) }}
 ${operation['x-rpc'] === undefined ? undefined : html`<p>RPC: <code>${operation['x-rpc']}</code></p>`}
 ${parameters(document, operation)}
-${requestBody === undefined ? undefined : html`<h4>Request body</h4>${content(requestBody.content)}`}
-${operation.tags === undefined ? undefined : html`<h4>Try it</h4><pre>${curl(document, place)}</pre>`}
-<h4>Answers</h4>
-${Object.entries(operation.responses).map(([status, response]) => answer(status, resolve(document, response)))}
-</article>
-`;
+${operation.requestBody === undefined ? undefined : html`<h2 id="body">Request body</h2>${bodies(document, operation.requestBody.content)}`}
+${answers(document, operation)}
+</div></div>`;
 }
 
-function parameters(document: OpenApi, { parameters = [] }: Operation): Html | undefined {
-  const resolved = parameters.map((parameter) => resolve(document, parameter));
-  if (resolved.length === 0) return undefined;
-  const required = resolved.filter((parameter) => parameter.required).map(({ name }) => name);
-  const rows = resolved.map(({ name, description, schema, in: where }): [string, typeof schema] => [
-    name,
-    { ...schema, description: `In the ${where}. ${description}` },
-  ]);
-  return html`<h4>Parameters</h4>${memberTable(rows, required)}`;
-}
-
-function answer(status: string, response: Response): Html {
-  const line = firstLine(response.description);
-  return html`<details><summary><b class="s${status.slice(0, 1)}">${status}</b> ${line}</summary>
-${response.description === line ? undefined : markdown(response.description)}
-${response.content === undefined ? undefined : content(response.content)}
-${headerLinks(Object.keys(response.headers ?? {}))}
-</details>
-`;
-}
-
-function headerLinks(names: readonly string[]): Html | undefined {
-  if (names.length === 0) return undefined;
-  const links = names.map((name) => html` <a href="#header-${name}"><code>${name}</code></a>`);
-  return html`<p>Headers:${links}</p>`;
-}
-
-/** The descriptions of the headers that responses link to. */
-export function headerTable({ components }: OpenApi): Html {
-  const headers = Object.entries(components.headers ?? {}) as unknown as [string, Header][];
-  const rows = headers.map(
-    ([
-      name,
-      { description, example },
-    ]) => html`<tr id="header-${name}"><th scope="row"><code>${name}</code></th>
-<td>${markdown(description)}</td><td><code>${example}</code></td></tr>
-`,
+/** The call in three languages, of which the reader chooses one. */
+function samples(document: OpenApi, place: Place, rpc: DescMethod): Html {
+  const baseUrl = document.servers[0]?.url ?? '';
+  const request = sampleRequest(document, place);
+  const languages = [
+    { id: 'curl', title: 'curl', language: 'bash', code: curlSample(request, baseUrl) },
+    {
+      id: 'typescript',
+      title: 'TypeScript',
+      language: 'typescript',
+      code: typescriptSample(request, rpc, baseUrl),
+    },
+    { id: 'python', title: 'Python', language: 'python', code: pythonSample(request, baseUrl) },
+  ];
+  const choices = languages.map(
+    ({ id, title }, at) =>
+      html`<label><input type="radio" name="language" value="${id}"${at === 0 ? html` checked` : undefined}>${title}</label>`,
   );
-  return html`<table><tbody>${rows}</tbody></table>`;
-}
-
-function content(bodies: Content): Html {
-  const parts = Object.entries(bodies).map(
-    ([mediaType, { schema, example }]) => html`<p><code>${mediaType}</code>: ${typeOf(schema)}</p>
-${example === undefined ? undefined : html`<pre>${pretty(example)}</pre>`}`,
+  const blocks = languages.map(
+    ({ id, language, code }) =>
+      html`<div class="sample" data-language="${id}">${{ html: highlight(code, language) }}</div>`,
   );
-  return html`${parts}`;
+  return html`<fieldset class="segments"><legend class="sr">Language of the example</legend>${choices}</fieldset>
+${blocks}`;
 }
 
-/** The operation as a command; the caller fills in the parts in capitals. */
-function curl(document: OpenApi, { method, path, operation }: Place): string {
-  const lines = [`curl -X ${method.toUpperCase()} '${document.servers[0]?.url ?? ''}${path}'`];
-  lines.push(`-H "Authorization: Bearer $API_KEY"`);
-  const [body] = Object.entries(operation.requestBody?.content ?? {});
-  if (body !== undefined) {
-    const [mediaType, { example }] = body;
-    lines.push(
-      `-H 'Content-Type: ${mediaType}'`,
-      `-d '${JSON.stringify(example ?? {}).replaceAll("'", "'\\''")}'`,
-    );
-  }
-  return lines.join(' \\\n  ');
+/** The body of the first answer with an example, or of an event's request. */
+function examples(document: OpenApi, operation: Operation, isEvent: boolean): Html | undefined {
+  const bodies = isEvent
+    ? [{ status: 'Request', content: operation.requestBody?.content }]
+    : Object.entries(operation.responses).map(([status, response]) => ({
+        status: `Response ${status}`,
+        content: resolve(document, response).content,
+      }));
+  const [first] = bodies.flatMap(({ status, content = {} }) =>
+    Object.values(content).flatMap(({ example }) => (example === undefined ? [] : [{ status, example }])),
+  );
+  if (first === undefined) return undefined;
+  return html`<p class="caption">${first.status}</p>${{ html: highlight(`${pretty(first.example)}\n`, 'json') }}`;
 }
 
-/** The codes that a description begins its paragraphs with, or its first sentence. */
-function firstLine(description: string): string {
-  const codes = [...description.matchAll(/^`([a-z_.]+)`:/gm)].map(([, code]) => code);
-  return codes.length > 0 ? codes.join(', ') : (description.split('\n', 1)[0] ?? '');
+function parameters(document: OpenApi, { parameters = [] }: Operation): Html {
+  const all = parameters.map((parameter) => resolve<Parameter>(document, parameter));
+  const lists = PLACES.flatMap(({ where, title }) => {
+    const fields = all
+      .filter((parameter) => parameter.in === where)
+      .map(({ name, schema, description, required = false }) => ({
+        name,
+        schema,
+        description,
+        isRequired: required,
+      }));
+    return fields.length === 0 ? [] : [html`<h2 id="${where}">${title}</h2>${fieldList(document, fields)}`];
+  });
+  return html`${lists}`;
 }
 
 function pretty(value: JsonValue): string {

@@ -1,83 +1,67 @@
-import type { JsonObject } from '@bufbuild/protobuf';
-import { type Html, html } from './html.js';
-import { markdown } from './markdown.js';
-import type { OpenApi, PathItem, Schema } from './openapi.js';
-import { headerTable, operationSection, type Place } from './operation.js';
-import { schemaSection } from './schema.js';
+import { type Html, html } from '../../../server/web/html.js';
+import { renderText, tableStart } from '../document.js';
+import { fieldList, fieldsOf, typeOf } from './fields.js';
+import { type Header, type OpenApi, type Place, placesOf, type Schema } from './openapi.js';
 
-/**
- * The API reference as one HTML page, made of an OpenAPI document that `npm run generate` wrote. It has no script, its
- * style sheet is `docs/reference.css` beside it, and all its links are relative.
- */
-export function referencePage(generated: JsonObject): string {
-  const document = generated as unknown as OpenApi;
-  const { info, servers } = document;
-  const groups = document.tags.map(({ name, description }) => ({
-    name,
-    description,
-    places: placesOf(document.paths).filter(({ operation }) => operation.tags?.includes(name)),
-  }));
-  const events = placesOf(document.webhooks);
-  const schemas = Object.entries(document.components.schemas ?? {}) as unknown as [string, Schema][];
-  const page = html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${info.title}: API reference</title>
-<link rel="stylesheet" href="docs/reference.css">
-</head>
-<body>
-<nav aria-label="Contents">
-<a href="#top"><b>${info.title}</b></a>
-${groups.map(({ name, places }) => navGroup(name, places))}
-${navGroup('Events', events)}
-<h2><a href="#headers">Headers</a></h2>
-<h2><a href="#schemas">Schemas</a></h2>
-</nav>
-<main id="top">
-<h1>${info.title} <small>${info.version}</small></h1>
-<p>At <code>${servers[0]?.url}</code>. For programs: <a href="openapi.json">openapi.json</a> (OpenAPI 3.1),
-<a href="descriptor.binpb">descriptor.binpb</a> (protobuf descriptors).</p>
-${markdown(info.description)}
-${groups.map(({ name, description, places }) => section(document, name, description, places))}
-${section(document, 'Events', EVENTS, events)}
-<section id="headers"><h2>Headers</h2>
-<p>Of answers. Those that can come with an answer are named there.</p>
-${headerTable(document)}
-</section>
-<section id="schemas"><h2>Schemas</h2>
-${schemas.map(([name, schema]) => schemaSection(name, schema))}
-</section>
-</main>
-</body>
-</html>
-`;
-  return page.html;
-}
+/** The operations of a tag, or the events. */
+export type Group = { name: string; description: string; places: Place[] };
 
 const EVENTS = 'Requests that the service makes, to the addresses that subscribe to them.';
 
-function section(document: OpenApi, name: string, description: string, places: readonly Place[]): Html {
-  return html`<section id="tag-${name}"><h2>${name}</h2>
-${markdown(description)}
-${places.map((place) => operationSection(document, place))}
-</section>
-`;
+/** The operations as the reference groups them: by tag, then the events. */
+export function groupsOf(document: OpenApi): Group[] {
+  const places = placesOf(document.paths);
+  const groups = document.tags.map(({ name, description }) => ({
+    name,
+    description,
+    places: places.filter(({ operation }) => operation.tags?.includes(name)),
+  }));
+  return [...groups, { name: 'Events', description: EVENTS, places: placesOf(document.webhooks) }];
 }
 
-function navGroup(name: string, places: readonly Place[]): Html {
-  const items = places.map(
+/** What all operations have in common, and the list of them. */
+export function overviewArticle(document: OpenApi): Html {
+  const { info, servers, components } = document;
+  const headers = Object.entries(components.headers ?? {}) as unknown as [string, Header][];
+  return html`<h1>API reference</h1>
+<p>At <code>${servers[0]?.url}</code>, version ${info.version}. For programs:
+<a href="/openapi.json">openapi.json</a> (OpenAPI 3.1), <a href="/descriptor.binpb">descriptor.binpb</a> (protobuf descriptors).</p>
+${{ html: renderText(info.description) }}
+${groupsOf(document).map(groupSection)}
+<h2 id="headers">Headers</h2>
+<p>Of answers. Those that can come with an answer are named there.</p>
+${tableStart('Headers')}<thead><tr><th>Header</th><th>Meaning</th><th>Example</th></tr></thead><tbody>${headers.map(headerRow)}</tbody></table></div>`;
+}
+
+function groupSection({ name, description, places }: Group): Html {
+  const rows = places.map(
     ({ method, path, operation }) =>
-      html`<li><a href="#${operation.operationId}"><b class="${method}">${method.toUpperCase()}</b> ${path}</a></li>
+      html`<tr><td><a href="/docs/api/${operation.operationId}">${operation.summary}</a></td>
+<td class="route"><b class="${method}">${method.toUpperCase()}</b> <code>${path}</code></td></tr>
 `,
   );
-  return html`<h2><a href="#tag-${name}">${name}</a></h2><ul>${items}</ul>
+  return html`<h2 id="tag-${name}">${name}</h2>
+${{ html: renderText(description) }}
+${tableStart(name)}<thead><tr><th>Call</th><th>Route</th></tr></thead><tbody>${rows}</tbody></table></div>`;
+}
+
+function headerRow([name, { description, example }]: [string, Header]): Html {
+  return html`<tr id="header-${name}"><th scope="row"><code>${name}</code></th>
+<td>${{ html: renderText(description) }}</td><td><code>${example}</code></td></tr>
 `;
 }
 
-function placesOf(items: Readonly<Record<string, PathItem>>): Place[] {
-  return Object.entries(items).flatMap(([path, item]) =>
-    Object.entries(item).map(([method, operation]) => ({ method, path, operation })),
-  );
+/** Every schema of the document, under the anchor that fields link to. */
+export function schemasArticle(document: OpenApi): Html {
+  const schemas = Object.entries(document.components.schemas ?? {}) as unknown as [string, Schema][];
+  const sections = schemas.map(([name, schema]) => {
+    const fields = fieldsOf(document, schema);
+    return html`<section><h2 id="schema-${name}">${name}</h2>
+${{ html: renderText(schema.description) }}
+${fields.length === 0 ? html`<p class="type">${typeOf(document, schema)}</p>` : fieldList(document, fields, 0)}</section>
+`;
+  });
+  return html`<h1>Schemas</h1>
+<p>The objects of requests and answers, by name.</p>
+${sections}`;
 }

@@ -15,6 +15,7 @@ import { scittKeyRoutes } from '../../public/scitt-keys.js';
 import { tufRoutes } from '../../public/tuf/routes.js';
 import { apiDocumentRoutes } from '../../web/api-documents.js';
 import { badgeRoutes } from '../../web/badge-routes.js';
+import { docsRoutes } from '../../web/docs/routes.js';
 import { startPageRoutes } from '../../web/start/start-page.js';
 import { verifyPageRoutes } from '../../web/verify-page.js';
 
@@ -30,13 +31,14 @@ type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
   hasDashboard: boolean;
 };
 
-/** Registers the routes of the public log, the start page, the API reference and the verify page. */
+/** Registers the routes of the public log, the start page, the documentation and the verify page. */
 export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => Promise<void> {
   const { pool, logCache, signerOf, lookup } = deps;
   const monotonicMs = () => performance.now();
   return async (app) => {
     startPageRoutes(app, deps);
     apiDocumentRoutes(app, deps);
+    docsRoutes(app, deps);
     verifyPageRoutes(app, { path: PUBLIC_PATH });
     // In a Fastify scope of its own, because it sets an error handler.
     await app.register(async (scope) => {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { handleOtherMethods, type PublicResponse, sendPublic } from '../../core/http/public-response.js';
-import { type Html, html } from '../reference/html.js';
+import { type Html, html } from '../html.js';
 
 /** The addresses that the page leads to; `hasDashboard`: whether this listener has it. */
 type StartPageOptions = { baseUrl: () => string; verifyUrl: () => string; hasDashboard: boolean };
@@ -48,9 +48,7 @@ function redirect(app: FastifyInstance, path: string, target: () => string): voi
 }
 
 const style = once(() =>
-  ['../palette.css', './start.css']
-    .map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'))
-    .join(''),
+  ['../look.css', './start.css'].map((file) => readFileSync(new URL(file, import.meta.url), 'utf8')).join(''),
 );
 
 const pageHeaders = once((): Record<string, string> => {
