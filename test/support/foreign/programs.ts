@@ -82,6 +82,11 @@ export const PROGRAMS = {
     packages: ['python3-opentimestamps'],
     suits: ['-c', 'import opentimestamps.core.timestamp, bitcoin.core'],
   },
+  'python-requests': {
+    ...PYTHON,
+    packages: ['python3-requests'],
+    suits: ['-c', 'import requests'],
+  },
   // That of BSD takes other arguments.
   script: { commands: { script: 'usr/bin/script' }, packages: ['bsdutils'], suits: ['--version'] },
   shellcheck: { commands: { shellcheck: 'usr/bin/shellcheck' }, packages: ['shellcheck'] },
