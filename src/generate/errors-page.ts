@@ -15,8 +15,8 @@ Every error has a dotted code from this list: programs should go by it, \`messag
 
 Connect, gRPC and gRPC-Web answer with the gRPC status; code, details and request id are in an
 \`attestation.v1.ErrorDetail\` among its details. An unknown RPC, and a message that breaks the protocol (none, several, or of
-an unknown compression), have the status alone; on the path of an RPC 405 and 415 are a line of text. The reference
-page, \`{base_url}/docs\`, has the errors of each call.
+an unknown compression), have the status alone; on the path of an RPC 405 and 415 are a line of text. The reference,
+\`{base_url}/docs/api\`, has the errors of each call.
 
 | HTTP | code | gRPC | when |
 |---|---|---|---|

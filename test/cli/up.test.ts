@@ -153,7 +153,7 @@ t.test('one command runs the whole service, and its data survives a restart', as
 
   await t.test('it prints the URLs of API reference, verify page and dashboard', async (t) => {
     for (const [name, title] of [
-      ['API reference', /<title>Attestation service: API reference/],
+      ['API reference', /<title>Attestation service</],
       ['verify page', /<title>Verify a proof/],
       ['dashboard', /<title>Dashboard/],
     ] as const) {

@@ -103,3 +103,54 @@ t.test('pages of each kind are accessible in both themes, and small', async (t) 
     });
   }
 });
+
+t.test('the search finds a section by the keyboard, and loads its index when it is opened', async (t) => {
+  await browser.visit(t, { origin }, async ({ page }) => {
+    const loaded: string[] = [];
+    page.on('request', (request) => loaded.push(new URL(request.url()).pathname));
+    await page.goto(`${origin}/docs`);
+    await page.getByRole('button', { name: 'Search' }).waitFor();
+    t.notOk(loaded.includes('/docs/search.json'));
+    await page.keyboard.press('/');
+    await page.getByRole('searchbox', { name: 'Search' }).fill('rotate secret');
+    await page.getByRole('link', { name: 'Rotate the secret' }).first().waitFor();
+    t.strictSame(await findAccessibilityProblems(page), [], 'accessible');
+    if (PICTURES !== undefined) await takePictures(page, { dir: PICTURES, name: 'search' });
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`${origin}/docs/api/rotateWebhookSecret`);
+  });
+});
+
+t.test('theme and language stay as chosen, code is copied, anchors of the reference lead on', async (t) => {
+  const context = { permissions: ['clipboard-read', 'clipboard-write'] };
+  await browser.visit(t, { origin, context }, async ({ page }) => {
+    await page.goto(`${origin}/docs#createWebhook`);
+    await page.waitForURL(`${origin}/docs/api/createWebhook`);
+    const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
+    const light = await ground();
+    await page.getByRole('button', { name: 'Theme: system' }).click();
+    t.equal(await ground(), light);
+    await page.getByRole('button', { name: 'Theme: light' }).click();
+    const dark = await ground();
+    t.not(dark, light);
+    await page.getByRole('radio', { name: 'Python' }).check();
+    await page.goto(`${origin}/docs/api/getWebhook`);
+    t.equal(await ground(), dark, 'on the next page');
+    const code = page.locator('.sample[data-language="python"]');
+    await code.getByRole('button', { name: 'Copy' }).click();
+    await code.getByRole('button', { name: 'Copied' }).waitFor();
+    t.match(await page.evaluate('navigator.clipboard.readText()'), /^import os\n.*requests\.get\(/s);
+  });
+});
+
+t.test('without scripts every page can be read, and the menu of small windows opens', async (t) => {
+  await browser.visit(t, { origin, width: 360, context: { javaScriptEnabled: false } }, async ({ page }) => {
+    await page.goto(`${origin}/docs/api/createAttestation`);
+    await page.getByText('TypeScript', { exact: true }).click();
+    await page.getByText("from '@attestation-service/client'").waitFor();
+    await page.getByRole('button', { name: 'Menu' }).click();
+    await page.getByRole('link', { name: 'Settings' }).click();
+    await page.getByRole('heading', { name: 'Settings', level: 1 }).waitFor();
+  });
+});

@@ -13,8 +13,11 @@ export type Page = {
 
 type Link = { url: string; title: string };
 
-/** A part of the navigation: pages, and groups of pages that unfold. */
-export type NavGroup = { title: string; pages: Link[]; folds: { title: string; pages: Link[] }[] };
+/** Pages that unfold; from elsewhere there is a link to the section `url`. */
+type Fold = { title: string; url: string; pages: Link[] };
+
+/** A part of the navigation: pages, and groups of pages that unfold on each other. */
+export type NavGroup = { title: string; pages: Link[]; folds: Fold[] };
 
 /** The document of a page, made of the one that Vite built: `shell` has scripts and styles, and a place for the page. */
 export function layOut(shell: string, page: Page, nav: readonly NavGroup[]): string {
@@ -45,11 +48,14 @@ ${contents(page)}
 }
 
 function navGroup({ title, pages, folds }: NavGroup, current: string): Html {
+  // The calls are half of all links: pages that are about something else do without them.
+  const isHere = [...pages, ...folds.flatMap((fold) => fold.pages)].some(({ url }) => url === current);
   const unfolding = folds.map((fold) => {
-    const isHere = fold.pages.some(({ url }) => url === current);
-    return html`<details${isHere ? html` open` : undefined}><summary>${fold.title}</summary>${linkList(fold.pages, current)}</details>`;
+    const isOpen = fold.pages.some(({ url }) => url === current);
+    return html`<details${isOpen ? html` open` : undefined}><summary>${fold.title}</summary>${linkList(fold.pages, current)}</details>`;
   });
-  return html`<p class="title">${title}</p>${linkList(pages, current)}${unfolding}`;
+  const links = isHere ? pages : [...pages, ...folds];
+  return html`<p class="title">${title}</p>${linkList(links, current)}${isHere ? unfolding : undefined}`;
 }
 
 function linkList(links: readonly Link[], current: string): Html {

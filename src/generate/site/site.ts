@@ -49,6 +49,7 @@ function referenceGroup(document: OpenApi): NavGroup {
     ],
     folds: groupsOf(document).map(({ name, places }) => ({
       title: name,
+      url: `/docs/api#tag-${name}`,
       pages: places.map(({ operation }) => ({
         url: `/docs/api/${operation.operationId}`,
         title: operation.summary,

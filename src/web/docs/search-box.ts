@@ -53,7 +53,7 @@ function isTyping(target: EventTarget | null): boolean {
 
 /** Arrows go through the results, Enter in the field goes to the first. */
 function moveFocus(event: KeyboardEvent, items: readonly HTMLElement[]): void {
-  const at = items.findIndex((item) => item === document.activeElement);
+  const at = items.indexOf(document.activeElement as HTMLElement);
   if (event.key === 'Enter' && at === 0) items[1]?.click();
   const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
   const next = items[at + step];

@@ -99,7 +99,7 @@ function braced(items: readonly string[], [open, close]: string, indent: string)
 
 function fetchSample({ method, path, needsKey, body, saveAs }: SampleRequest, baseUrl: string): string {
   const headers = [
-    ...(needsKey ? ['Authorization: `Bearer ${process.env.ATTEST_API_KEY}`'] : []),
+    ...(needsKey ? [`Authorization: \`Bearer \${process.env.ATTEST_API_KEY}\``] : []),
     ...(body === undefined ? [] : [`'Content-Type': '${body.type}'`]),
   ];
   const options = [
@@ -114,7 +114,7 @@ function fetchSample({ method, path, needsKey, body, saveAs }: SampleRequest, ba
   return [
     ...(imports.length === 0 ? [] : [`import { ${imports.join(', ')} } from 'node:fs/promises';\n`]),
     `const response = await fetch('${baseUrl}${path}', ${braced(options, '{}', '')});`,
-    'if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);',
+    'if (!response.ok) throw new Error(response.statusText);',
     fetchResult(body, saveAs),
     '',
   ].join('\n');

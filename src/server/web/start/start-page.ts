@@ -90,7 +90,7 @@ submission gets a proof that anyone can verify offline.</p>
 <ul>
 ${card(`${verify}/`, 'Verify a proof', 'Drop a file and its proof bundle. Your browser checks them and uploads nothing.')}
 ${hasDashboard ? card('dashboard', 'Dashboard', 'Submissions, API keys, webhooks, exports and the audit log. For those who sign in.') : undefined}
-${card('docs', 'API reference', 'Every call of the API over REST, Connect and gRPC, with its errors.')}
+${card('docs', 'Documentation', 'Quick start, guides, and every call of the API with examples and its errors.')}
 ${card(`${verify}/trust_roots.json`, 'Trust roots', 'The keys, certificates and policies that verifiers trust. Keep a copy.')}
 </ul>
 <h2>With an API key</h2>
