@@ -1,11 +1,10 @@
 /** The part of `npm run build` that bundles the browser's pages, unless nothing that they are made of has changed. */
-import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { collectLicenses, LICENSES } from './bundle/licenses.js';
 import { bundlePage, PAGES } from './bundle/web-page.js';
-import { filesIn } from './files-in.js';
+import { makeIfChanged } from './inputs.js';
 
 /** All that a page can be made of. */
 const FOLDERS = ['src/web', 'src/proof', 'src/protocol', 'src/client', 'gen/attestation'];
@@ -19,27 +18,9 @@ const FILES = [
 ];
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const stamp = join(root, 'dist/web/inputs.sha256');
 
-function hashInputs(): string {
-  const hash = createHash('sha256');
-  const paths = [
-    ...FOLDERS.flatMap((folder) => filesIn(join(root, folder))),
-    ...FILES.map((file) => join(root, file)),
-  ];
-  for (const path of paths.sort()) {
-    hash
-      .update(`${relative(root, path)}\0`)
-      .update(readFileSync(path))
-      .update('\0');
-  }
-  return hash.digest('hex');
-}
-
-const inputs = hashInputs();
-if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== inputs) {
+await makeIfChanged({ root, stamp: 'dist/web/inputs.sha256', folders: FOLDERS, files: FILES }, async () => {
   const modules: string[] = [];
   for (const page of PAGES) modules.push(...(await bundlePage(root, page)));
   writeFileSync(join(root, 'dist/web', LICENSES), collectLicenses(root, modules));
-  writeFileSync(stamp, inputs);
-}
+});
