@@ -14,7 +14,7 @@ import { verifyBundle } from '../../src/proof/verify/verify.js';
 import { startApp } from '../support/app.js';
 import { runBuf } from '../support/calling/buf.js';
 import { newKey } from '../support/calling/test-keys.js';
-import { runGrpcPython } from '../support/foreign/python-grpc.js';
+import { runGrpcPython } from '../support/foreign/python/python-grpc.js';
 import { compile } from '../support/source/pages.js';
 
 const execute = promisify(execFile);

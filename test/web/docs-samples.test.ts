@@ -9,7 +9,7 @@ import { type Known, makeChangeable, makeExports, makeWebhooks } from '../server
 import { submitWitnessed } from '../server/rpc/submitting.js';
 import { startApp } from '../support/app.js';
 import { newKey } from '../support/calling/test-keys.js';
-import { runRequestsPython } from '../support/foreign/python-requests.js';
+import { runRequestsPython } from '../support/foreign/python/python-requests.js';
 import '../support/foreign/curl.js';
 import { trustedToken } from '../support/identities/trusted-token.js';
 import { signedStatement } from '../support/scitt/signed-statement.js';

@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runOpentimestampsPython } from '../../foreign/python-opentimestamps.js';
+import { runOpentimestampsPython } from '../../foreign/python/python-opentimestamps.js';
 
 /** One command of foreign.py with its arguments; bytes are in hex. */
 type ForeignCommand =

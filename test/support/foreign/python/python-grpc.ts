@@ -1,4 +1,4 @@
-import { provide } from './provide.js';
+import { provide } from '../provide.js';
 import { type RunPython, runPython } from './run-python.js';
 
 const python = await provide('python-grpc');
