@@ -40,6 +40,8 @@ sys.exit(failed)`;
 type Sample = { id: string; code: string };
 
 const { json: document } = await app.rest('/openapi.json');
+const { id: submissionId, artifactSha256 } = await submitWitnessed(app, owner);
+const { json: submission } = await app.rest(`/v1/attestations/${submissionId}`, { apiKey: owner.key });
 const paths = Object.values(document.paths as Record<string, Record<string, { operationId: string }>>);
 const operations = paths.flatMap((item) => Object.values(item).map(({ operationId }) => operationId));
 
@@ -64,15 +66,14 @@ async function samplesOf(language: string): Promise<Sample[]> {
   return samples;
 }
 
+/** What the samples of one language change or delete is made for them. */
 async function makeKnown(): Promise<Known> {
   const [rest] = app.surfaces();
   if (rest === undefined) throw new Error('there is no REST surface');
-  const { id, artifactSha256 } = await submitWitnessed(app, owner);
-  const { json } = await app.rest(`/v1/attestations/${id}`, { apiKey: owner.key });
   return {
     artifactSha256,
-    submissionId: id,
-    batchId: String(json.batch_id),
+    submissionId,
+    batchId: String(submission.batch_id),
     token: await trustedToken(t, app, owner.projectId),
     ...(await makeChangeable(rest, owner.key)),
     ...(await makeWebhooks(rest, owner.key)),
