@@ -7,8 +7,8 @@ import { ED25519, openSocketSigner } from '../../../src/server/keys/socket/socke
 import { startApp } from '../../support/app.js';
 import { runProcess } from '../../support/calling/run-cli.js';
 import { newKey } from '../../support/calling/test-keys.js';
+import { openSoftHsm, type SoftHsm } from '../../support/foreign/softhsm.js';
 import { startSignerProcess } from '../../support/servers/kms/signer-process.js';
-import { openSoftHsm, type SoftHsm } from '../../support/servers/kms/softhsm.js';
 import { until } from '../../support/until.js';
 import { creation } from '../rpc/samples.js';
 

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { provide } from '../../foreign/provide.js';
+import { provide } from './provide.js';
 
 /** SoftHSM, with OpenSC's `pkcs11-tool`. A test that imports this is skipped where they cannot be had. */
 const UTIL = await provide('softhsm');
