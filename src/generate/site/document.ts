@@ -16,14 +16,20 @@ export type ResolveLink = (href: string) => { url: string; title?: string | unde
 
 /** A link's text that is a file's name. */
 const FILE_NAME = /^[\w./-]+\.md$/;
+/** A drawing of docs/pictures/, as pages of docs/ name it. */
+const DRAWING = /^pictures\/[\w-]+\.svg$/;
 const SCHEME = /^[a-z][a-z0-9+.-]*:/i;
 
 const markdownIt = new MarkdownIt({ html: false, highlight });
 markdownIt.renderer.rules.table_open = (tokens, at) =>
   tableStart(String(tokens[at]?.meta?.name ?? 'Table')).html;
 markdownIt.renderer.rules.table_close = () => '</table></div>\n';
-// Pictures of pages that are one click away would be most of a page's bytes.
-markdownIt.renderer.rules.image = (tokens, at) => markdownIt.utils.escapeHtml(tokens[at]?.content ?? '');
+// Drawings are shown. Photographs of pages that are one click away would be most of a page's bytes.
+markdownIt.renderer.rules.image = (tokens, at) => {
+  const [content, src] = [tokens[at]?.content ?? '', String(tokens[at]?.attrGet('src'))];
+  if (!DRAWING.test(src)) return markdownIt.utils.escapeHtml(content);
+  return html`<img src="/docs/${src}" alt="${content}">`.html;
+};
 
 /** Renders Markdown, with the anchors that GitHub gives to headings. Links that lead nowhere on the site become text. */
 export function renderDocument(markdown: string, resolve: ResolveLink): Document {

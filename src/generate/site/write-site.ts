@@ -29,6 +29,10 @@ export function writeSite(root: string, built: string): void {
   );
   rmSync(out, { recursive: true, force: true });
   cpSync(join(root, 'docs/clients'), join(out, 'docs/clients'), { recursive: true });
+  cpSync(join(root, 'docs/pictures'), join(out, 'docs/pictures'), {
+    recursive: true,
+    filter: (path) => !path.endsWith('.png'),
+  });
   const shell = readFileSync(join(root, built, 'index.html'), 'utf8');
   for (const [path, text] of renderSite({ root, shell, rpcs })) {
     mkdirSync(dirname(join(out, path)), { recursive: true });

@@ -15,6 +15,7 @@ const FOLDER = new URL('../../../../web/docs/files/', import.meta.url);
 const TYPES: ReadonlyMap<string, string> = new Map([
   ['html', 'text/html; charset=utf-8'],
   ['json', 'application/json'],
+  ['svg', 'image/svg+xml'],
 ]);
 /** Files that the documents link to, such as clients: sources to read. */
 const OTHER_TYPE = 'text/plain; charset=utf-8';
