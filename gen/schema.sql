@@ -23,10 +23,13 @@ CREATE TABLE api_key (
   revoked_at timestamp with time zone,
   last_used_at timestamp with time zone,
   successor_id text COLLATE "C",
+  created_by text COLLATE "C",
   CONSTRAINT api_key_pkey PRIMARY KEY (id),
+  CONSTRAINT api_key_created_by_fkey FOREIGN KEY (created_by) REFERENCES person(id),
   CONSTRAINT api_key_hmac_key UNIQUE (hmac),
   CONSTRAINT api_key_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
 );
+CREATE INDEX api_key_by_creator ON api_key USING btree (created_by) WHERE (created_by IS NOT NULL);
 CREATE INDEX api_key_by_project ON api_key USING btree (project_id, id);
 
 CREATE TABLE artifact_chunk (
@@ -63,6 +66,7 @@ CREATE TABLE audit_entry (
   request_id text COLLATE "C",
   detail jsonb NOT NULL DEFAULT '{}'::jsonb,
   actor_identity jsonb,
+  actor_person jsonb,
   CONSTRAINT audit_entry_pkey PRIMARY KEY (id)
 ) PARTITION BY RANGE (id);
 CREATE INDEX audit_entry_by_project ON ONLY audit_entry USING btree (project_id, id);
@@ -80,6 +84,7 @@ CREATE TABLE audit_entry_default (
   request_id text COLLATE "C",
   detail jsonb NOT NULL DEFAULT '{}'::jsonb,
   actor_identity jsonb,
+  actor_person jsonb,
   CONSTRAINT audit_entry_default_pkey PRIMARY KEY (id)
 );
 ALTER TABLE audit_entry ATTACH PARTITION audit_entry_default DEFAULT;
@@ -289,6 +294,22 @@ CREATE TABLE idempotency_lease (
   CONSTRAINT idempotency_lease_pkey PRIMARY KEY (api_key_id, key)
 );
 
+CREATE TABLE invitation (
+  id text COLLATE "C" NOT NULL,
+  hash bytea NOT NULL,
+  project_id text COLLATE "C",
+  role smallint NOT NULL,
+  email text,
+  created_by text COLLATE "C",
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT invitation_pkey PRIMARY KEY (id),
+  CONSTRAINT invitation_created_by_fkey FOREIGN KEY (created_by) REFERENCES person(id),
+  CONSTRAINT invitation_hash_key UNIQUE (hash),
+  CONSTRAINT invitation_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
+);
+CREATE INDEX invitation_by_project ON invitation USING btree (project_id, id);
+
 CREATE TABLE log (
   id integer NOT NULL GENERATED ALWAYS AS IDENTITY,
   environment smallint NOT NULL,
@@ -319,6 +340,26 @@ CREATE TABLE log_time (
 CREATE INDEX log_time_by_earliest ON log_time USING btree (log_id, earliest, end_index);
 CREATE INDEX log_time_by_latest ON log_time USING btree (log_id, latest, end_index);
 
+CREATE TABLE logout_token (
+  hash bytea NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT logout_token_pkey PRIMARY KEY (hash)
+);
+
+CREATE TABLE membership (
+  person_id text COLLATE "C" NOT NULL,
+  project_id text COLLATE "C",
+  rule_id text COLLATE "C",
+  role smallint NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT membership_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id),
+  CONSTRAINT membership_person_id_project_id_rule_id_key UNIQUE NULLS NOT DISTINCT (person_id, project_id, rule_id),
+  CONSTRAINT membership_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
+  CONSTRAINT membership_rule_id_fkey FOREIGN KEY (rule_id) REFERENCES role_rule(id) ON DELETE CASCADE
+);
+CREATE INDEX membership_by_project ON membership USING btree (project_id, person_id);
+CREATE INDEX membership_by_rule ON membership USING btree (rule_id);
+
 CREATE TABLE metadata_change (
   project_id text COLLATE "C" NOT NULL,
   changes bigint NOT NULL,
@@ -330,6 +371,18 @@ CREATE TABLE migration (
   name text NOT NULL,
   ran_at timestamp with time zone NOT NULL DEFAULT now(),
   CONSTRAINT migration_pkey PRIMARY KEY (name)
+);
+
+CREATE TABLE person (
+  id text COLLATE "C" NOT NULL,
+  issuer text COLLATE "C" NOT NULL,
+  subject text COLLATE "C" NOT NULL,
+  name text NOT NULL,
+  email text NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  signed_in_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT person_pkey PRIMARY KEY (id),
+  CONSTRAINT person_issuer_subject_key UNIQUE (issuer, subject)
 );
 
 CREATE TABLE policy (
@@ -371,6 +424,19 @@ CREATE TABLE rate_counter (
   CONSTRAINT rate_counter_pkey PRIMARY KEY (api_key_id, bucket, second)
 ) WITH (fillfactor=70);
 
+CREATE TABLE role_rule (
+  id text COLLATE "C" NOT NULL,
+  project_id text COLLATE "C",
+  role smallint NOT NULL,
+  conditions jsonb NOT NULL,
+  created_by text COLLATE "C",
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT role_rule_pkey PRIMARY KEY (id),
+  CONSTRAINT role_rule_created_by_fkey FOREIGN KEY (created_by) REFERENCES person(id),
+  CONSTRAINT role_rule_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
+);
+CREATE INDEX role_rule_by_project ON role_rule USING btree (project_id, id);
+
 CREATE TABLE secret_key (
   id text NOT NULL,
   fingerprint bytea NOT NULL,
@@ -386,10 +452,15 @@ CREATE TABLE session (
   last_used_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   expires_at timestamp with time zone NOT NULL,
   link_id text COLLATE "C",
+  person_id text COLLATE "C",
+  provider_session text,
+  operator_rule text,
   CONSTRAINT session_pkey PRIMARY KEY (id),
   CONSTRAINT session_hash_key UNIQUE (hash),
+  CONSTRAINT session_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id),
   CONSTRAINT session_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
 );
+CREATE INDEX session_by_person ON session USING btree (person_id);
 CREATE INDEX session_by_project ON session USING btree (project_id);
 
 CREATE TABLE sign_in_attempt (
@@ -508,9 +579,12 @@ CREATE TABLE trust_rule (
   reusable_tokens boolean NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   removed_at timestamp with time zone,
+  created_by text COLLATE "C",
   CONSTRAINT trust_rule_pkey PRIMARY KEY (id),
+  CONSTRAINT trust_rule_created_by_fkey FOREIGN KEY (created_by) REFERENCES person(id),
   CONSTRAINT trust_rule_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
 );
+CREATE INDEX trust_rule_by_creator ON trust_rule USING btree (created_by) WHERE (created_by IS NOT NULL);
 CREATE INDEX trust_rule_by_issuer ON trust_rule USING btree (issuer, id) WHERE (removed_at IS NULL);
 CREATE INDEX trust_rule_by_project ON trust_rule USING btree (project_id, id);
 

@@ -133,11 +133,13 @@ function readServer(settings: Settings): Config {
   };
 }
 
-/** Rejects ADMIN_PORT without ADMIN_TOKEN: no request would be authorised. */
+/** Rejects ADMIN_PORT without ADMIN_TOKEN and OIDC_ISSUER: no request would be authorised. */
 function readApi(settings: Settings): Config {
   const config = readServer(settings);
-  if (config.adminPort !== undefined && config.secrets.adminToken === undefined) {
-    settings.report({ name: 'ADMIN_PORT', problem: 'is set', expected: 'a valid ADMIN_TOKEN beside it' });
+  const { adminPort, oidc, secrets } = config;
+  if (adminPort !== undefined && secrets.adminToken === undefined && oidc === undefined) {
+    const expected = 'a valid ADMIN_TOKEN or OIDC_ISSUER beside it';
+    settings.report({ name: 'ADMIN_PORT', problem: 'is set', expected });
   }
   return config;
 }

@@ -3,6 +3,7 @@ import { isIPv4 } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { type RegisterConfig, readRegisterConfig } from './checkpoint-register.js';
+import { type OidcConfig, readOidc } from './oidc-settings.js';
 import {
   bindAddress,
   bool,
@@ -41,8 +42,10 @@ export type ServerSettings = Listeners & {
   /** Where the admin API listens; if `adminPort` is undefined, on the API's listener. */
   readonly adminHost: string;
   readonly adminPort: number | undefined;
-  /** Whether the API has the dashboard, for which it needs the admin token. */
+  /** Whether the API has the dashboard, for which it needs the admin token or an identity provider. */
   readonly hasDashboard: boolean;
+  /** The identity provider by which people sign in to it. */
+  readonly oidc: OidcConfig | undefined;
   /** The address of the dashboard without `/dashboard`, as configured. */
   readonly dashboardUrl: string | undefined;
   /** Absolute. */
@@ -130,6 +133,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     ...listeners,
     ...readAdminAddress(settings, { PORT: listeners.port, OPS_PORT: listeners.opsPort }),
     hasDashboard: settings.get('DASHBOARD', bool, true),
+    oidc: readOidc(settings),
     dashboardUrl: settings.find('DASHBOARD_URL', publicUrl),
     dataDir,
     baseUrl,

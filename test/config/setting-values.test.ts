@@ -70,6 +70,16 @@ t.test('each setting rejects invalid values', async (t) => {
     ['PORT', '65536', '-1', '1.5', '1e3', ' 80', '0x50', '9'.repeat(400)],
     ['OPS_PORT', 'http'],
     ['ADMIN_PORT', 'http', '8080', '9090'],
+    [
+      'OIDC_ISSUER',
+      'login.example.com',
+      'http://login.example.com',
+      'https://a.example/?x',
+      'https://a.example/#x',
+    ],
+    ['OIDC_SCOPES', 'email profile', 'openid "x"'],
+    ['OIDC_OPERATORS', 'alice', 'email=', '=x', 'email=*', 'sub=**', 'groups=a,b'],
+    ['OIDC_CLIENT_ID', 'a\nb'],
     ['ADMIN_HOST', '127.0.0.1', '*'],
     ['HOST', '1.2.3.4:80', 'a b', '300.1.1.1', 'a_b', '-a'],
     ['OPS_HOST', '*'],
@@ -166,4 +176,33 @@ t.test('each setting rejects invalid values', async (t) => {
     'TLS_CERT_FILE and TLS_KEY_FILE are wrong (they cannot be read)',
   ]);
   t.same(problemsOf({ TLS_CERT_FILE: at('tls.pem'), TLS_KEY_FILE: at('tls-key.pem') }), []);
+});
+
+t.test('an identity provider is read as a whole, and its secret is never quoted', async (t) => {
+  const given = {
+    OIDC_ISSUER: 'https://login.example.com/tenant/',
+    OIDC_CLIENT_ID: 'attest',
+    OIDC_CLIENT_SECRET: 'hunter2',
+    OIDC_OPERATORS: 'groups=platform, email=*@ops.example.com',
+  };
+  t.same(readConfig(given, { process: 'up' }).oidc, {
+    issuer: 'https://login.example.com/tenant/',
+    clientId: 'attest',
+    clientSecret: 'hunter2',
+    scopes: 'openid email profile',
+    name: 'login.example.com',
+    operators: [
+      { claim: 'groups', pattern: 'platform' },
+      { claim: 'email', pattern: '*@ops.example.com' },
+    ],
+  });
+  t.equal(readConfig({ OIDC_ISSUER: '' }, { process: 'up' }).oidc, undefined);
+  t.equal(
+    readConfig({ ...given, OIDC_ISSUER: 'http://localhost:8080' }, { process: 'up' }).oidc?.name,
+    'localhost:8080',
+  );
+  const { OIDC_ISSUER, ...without } = given;
+  t.match(problemsOf(without), [/^OIDC_CLIENT_ID is set/]);
+  t.match(problemsOf({ OIDC_ISSUER }), [/^OIDC_CLIENT_ID is not set/, /^OIDC_CLIENT_SECRET is not set/]);
+  t.notMatch(problemsOf({ ...given, OIDC_CLIENT_SECRET: 'hunter\n2' }).join(), 'hunter');
 });

@@ -89,5 +89,6 @@ function openSessionMessage(row: OpenSessionRow, ownId: string | undefined): Ope
     lastUsedAt: timestampFromDate(row.lastUsedAt),
     expiresAt: timestampFromDate(row.expiresAt),
     isOwn: row.id === ownId,
+    ...(row.person !== null && { person: row.person }),
   });
 }

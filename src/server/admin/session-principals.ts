@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { Environment, EnvironmentSchema } from '../../../gen/attestation/v1/environment_pb.js';
+import type { ClaimCondition } from '../../config/oidc-settings.js';
 import { findEnumNumber } from '../../protocol/enum-names.js';
 import type { Call } from '../core/call.js';
 import { assertSameOrigin } from '../core/http/same-origin.js';
@@ -7,7 +8,8 @@ import { readSessionCookie } from '../core/http/session-cookie.js';
 import type { Principal, Session } from '../core/principal.js';
 import type { Pool } from '../database/connect.js';
 import { invalidRequest } from '../json/problems.js';
-import { hashSessionToken, isSessionToken } from '../keys/session-token.js';
+import { isSessionToken, sessionHashes } from '../keys/session-token.js';
+import { ruleText } from './people/sign-in-person.js';
 import { getProject } from './projects.js';
 import { DEFAULT_LIMITS, findApiKey } from './store/api-keys.js';
 import { useSession } from './store/sessions.js';
@@ -20,6 +22,8 @@ type SessionPrincipalDeps = {
   key: KeyObject;
   /** Every scope: each RPC's `session` option decides whether a session may call it. */
   scopes: readonly string[];
+  /** Who is an operator now. */
+  operators: readonly ClaimCondition[];
   dashboardUrl: () => string;
 };
 
@@ -38,14 +42,18 @@ const READS_PER_SECOND = DEFAULT_LIMITS.readsPerSecond;
 
 /** Sessions are not cached: one that has ended, has ended in every process. */
 export function createSessionPrincipals(deps: SessionPrincipalDeps): SessionPrincipals {
-  const { pool, key, scopes, dashboardUrl } = deps;
+  const { pool, key, scopes, operators, dashboardUrl } = deps;
   return {
     readCookie: (call) => readSessionCookie(call.header('cookie'), dashboardUrl().startsWith('https:')),
     assertSameOrigin: (call) => assertSameOrigin(call, dashboardUrl()),
     async find(cookie) {
       if (!isSessionToken(cookie)) return undefined;
-      const row = await useSession(pool, hashSessionToken(key, 'session', cookie));
-      return row && { id: row.id, projectId: row.projectId ?? undefined };
+      const row = await useSession(pool, sessionHashes(key, cookie));
+      if (row === undefined) return undefined;
+      const { id, projectId, person, operatorRule } = row;
+      if (person !== null && !operators.some((condition) => ruleText(condition) === operatorRule))
+        return undefined;
+      return { id, projectId: projectId ?? undefined, person: person ?? undefined };
     },
     async principalOf({ id, projectId }, call) {
       return {

@@ -4,11 +4,22 @@ import type { Identity } from '../../protocol/identity.js';
 /** A scope that every key has. It is not stored. */
 export const UNIVERSAL_SCOPE = 'service:read';
 
+/** Somebody who has signed in by the identity provider. */
+export type SignedInPerson = {
+  /** `per_` and a ULID. */
+  id: string;
+  name: string;
+  /** Empty if the provider names none. */
+  email: string;
+};
+
 /** A session of the dashboard. */
 export type Session = {
   id: string;
   /** The project that it is bound to; undefined if it is the operator's. */
   projectId: string | undefined;
+  /** Whose it is; undefined if the admin token or a link started it. */
+  person?: SignedInPerson | undefined;
 };
 
 /** One fixed window of a rate bucket: `limit` calls per `windowSeconds`. */

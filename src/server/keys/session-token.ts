@@ -15,15 +15,25 @@ export function isSessionToken(text: string): boolean {
 }
 
 /**
- * The key that hashes these secrets, derived from the admin token by HKDF: without it, and after it was changed, no stored
- * session is found.
+ * The key that hashes these secrets, derived by HKDF from the admin token, or from the client secret of the identity
+ * provider where there is none: after it was changed, no stored session is found.
  */
-export function deriveSessionKey(adminToken: string): KeyObject {
-  const bytes = hkdfSync('sha256', adminToken, '', 'attestation-service/v1/session', KEY_BYTES);
+export function deriveSessionKey(secret: string): KeyObject {
+  const bytes = hkdfSync('sha256', secret, '', 'attestation-service/v1/session', KEY_BYTES);
   return createSecretKey(Buffer.from(bytes));
 }
 
+/**
+ * What a secret is for. Sessions of people are hashed apart, because earlier versions would take one for the operator's.
+ */
+type TokenUse = 'session' | 'person' | 'link' | 'invitation' | 'state' | 'nonce' | 'verifier';
+
 /** Hashes a secret for storage: HMAC-SHA-256 over its use and itself, 32 bytes. */
-export function hashSessionToken(key: KeyObject, use: 'session' | 'link', token: string): Uint8Array {
+export function hashSessionToken(key: KeyObject, use: TokenUse, token: string): Uint8Array {
   return createHmac('sha256', key).update(`${use}\n${token}`).digest();
+}
+
+/** The hashes under which the session of a cookie may be stored: the operator's or a project's, or that of a person. */
+export function sessionHashes(key: KeyObject, cookie: string): Uint8Array[] {
+  return [hashSessionToken(key, 'session', cookie), hashSessionToken(key, 'person', cookie)];
 }

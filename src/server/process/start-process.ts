@@ -210,12 +210,12 @@ async function startApis(shared: Shared): Promise<ApiAddresses> {
 
 /** All addresses. That of the dashboard: as configured, else on the listener that has the admin API. */
 function addressesOf(
-  { hasDashboard, dashboardUrl, secrets }: Config,
+  { hasDashboard, dashboardUrl, secrets, oidc }: Config,
   urls: ReturnType<typeof publicUrls>,
   others: Pick<Ready, 'adminUrl'>,
 ): ApiAddresses {
   const ready = { ...urls, ...others };
-  if (!hasDashboard || secrets.adminToken === undefined) return ready;
+  if (!hasDashboard || (secrets.adminToken ?? oidc) === undefined) return ready;
   return { ...ready, dashboardUrl: `${dashboardUrl ?? others.adminUrl ?? urls.baseUrl}/dashboard` };
 }
 

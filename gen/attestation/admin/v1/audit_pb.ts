@@ -424,7 +424,7 @@ export enum AuditAction {
   TOKEN_EXCHANGED = 38,
 
   /**
-   * Somebody signed in to the dashboard; `detail.by` is `admin_token` or `link`, and `detail.link` the link's id.
+   * Somebody signed in to the dashboard; `detail.by` is `provider`, `link` or `admin_token`, and `detail.link` the link's id.
    *
    * @generated from enum value: AUDIT_ACTION_SESSION_STARTED = 40;
    */

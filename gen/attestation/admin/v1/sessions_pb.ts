@@ -4,6 +4,8 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Person } from "./people_pb.js";
+import { file_attestation_admin_v1_people } from "./people_pb.js";
 import { file_attestation_options_v1_options } from "../../options/v1/options_pb.js";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
@@ -14,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/admin/v1/sessions.proto.
  */
 export const file_attestation_admin_v1_sessions: GenFile = /*@__PURE__*/
-  fileDesc("CiNhdHRlc3RhdGlvbi9hZG1pbi92MS9zZXNzaW9ucy5wcm90bxIUYXR0ZXN0YXRpb24uYWRtaW4udjEidwoXQ3JlYXRlU2lnbkluTGlua1JlcXVlc3QSHQoKcHJvamVjdF9pZBgBIAEoCUIJukgGcgQQARhAEj0KCGxpZmV0aW1lGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhC6SA2qAQoiBAiAowUyAgg8ImkKClNpZ25JbkxpbmsSCgoCaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRILCgN1cmwYAyABKAkSLgoKZXhwaXJlc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAipgEKE0xpc3RTZXNzaW9uc1JlcXVlc3QSHwoKcHJvamVjdF9pZBgBIAEoCUIJukgGcgQQARhASAASGwoIb3BlcmF0b3IYAiABKAhCB7pIBGoCCAFIABIkCgVsaW1pdBgDIAEoBUIQukgHGgUYyAEoAYLCGAI1MEgBiAEBEhgKBmN1cnNvchgEIAEoCUIIukgFcgMYgARCBwoFb3duZXJCCAoGX2xpbWl0IlwKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEi8KBGRhdGEYASADKAsyIS5hdHRlc3RhdGlvbi5hZG1pbi52MS5PcGVuU2Vzc2lvbhITCgtuZXh0X2N1cnNvchgCIAEoCSL2AQoLT3BlblNlc3Npb24SCgoCaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRIUCgxwcm9qZWN0X25hbWUYAyABKAkSDwoHbGlua19pZBgEIAEoCRIuCgpjcmVhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxsYXN0X3VzZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmlzX293bhgIIAEoCCIqChFFbmRTZXNzaW9uUmVxdWVzdBIVCgJpZBgBIAEoCUIJukgGcgQQARhAIiMKEkVuZFNlc3Npb25SZXNwb25zZRINCgVlbmRlZBgBIAEoCCI0ChVSZXZva2VTZXNzaW9uc1JlcXVlc3QSGwoKcHJvamVjdF9pZBgBIAEoCUIHukgEcgIYQCI5ChZSZXZva2VTZXNzaW9uc1Jlc3BvbnNlEhAKCHNlc3Npb25zGAEgASgFEg0KBWxpbmtzGAIgASgFImMKDVNpZ25JblJlcXVlc3QSIQoLYWRtaW5fdG9rZW4YASABKAlCCrpIB3IFEAEYgARIABIaCgRsaW5rGAIgASgJQgq6SAdyBRABGIABSABCEwoKY3JlZGVudGlhbBIFukgCCAEiEwoRR2V0U2Vzc2lvblJlcXVlc3Qi1QEKB1Nlc3Npb24SCgoCaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRIUCgxwcm9qZWN0X25hbWUYAyABKAkSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGc2NvcGVzGAYgAygJEhAKCGJhc2VfdXJsGAcgASgJEhIKCnZlcmlmeV91cmwYCCABKAkiEAoOU2lnbk91dFJlcXVlc3QiEQoPU2lnbk91dFJlc3BvbnNlMrwGCg5TZXNzaW9uU2VydmljZRKAAQoQQ3JlYXRlU2lnbkluTGluaxItLmF0dGVzdGF0aW9uLmFkbWluLnYxLkNyZWF0ZVNpZ25JbkxpbmtSZXF1ZXN0GiAuYXR0ZXN0YXRpb24uYWRtaW4udjEuU2lnbkluTGluayIbysEYFygBOhFwcm9qZWN0Lm5vdF9mb3VuZGgBEpUBCgxMaXN0U2Vzc2lvbnMSKS5hdHRlc3RhdGlvbi5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiouYXR0ZXN0YXRpb24uYWRtaW4udjEuTGlzdFNlc3Npb25zUmVzcG9uc2UiLpACAcrBGCcoAToRcHJvamVjdC5ub3RfZm91bmQ6DmN1cnNvci5pbnZhbGlkaAESaQoKRW5kU2Vzc2lvbhInLmF0dGVzdGF0aW9uLmFkbWluLnYxLkVuZFNlc3Npb25SZXF1ZXN0GiguYXR0ZXN0YXRpb24uYWRtaW4udjEuRW5kU2Vzc2lvblJlc3BvbnNlIgjKwRgEKAFoARKIAQoOUmV2b2tlU2Vzc2lvbnMSKy5hdHRlc3RhdGlvbi5hZG1pbi52MS5SZXZva2VTZXNzaW9uc1JlcXVlc3QaLC5hdHRlc3RhdGlvbi5hZG1pbi52MS5SZXZva2VTZXNzaW9uc1Jlc3BvbnNlIhvKwRgXKAE6EXByb2plY3Qubm90X2ZvdW5kaAESVAoGU2lnbkluEiMuYXR0ZXN0YXRpb24uYWRtaW4udjEuU2lnbkluUmVxdWVzdBodLmF0dGVzdGF0aW9uLmFkbWluLnYxLlNlc3Npb24iBsrBGAIoAhJhCgpHZXRTZXNzaW9uEicuYXR0ZXN0YXRpb24uYWRtaW4udjEuR2V0U2Vzc2lvblJlcXVlc3QaHS5hdHRlc3RhdGlvbi5hZG1pbi52MS5TZXNzaW9uIguQAgHKwRgEKANoAxJgCgdTaWduT3V0EiQuYXR0ZXN0YXRpb24uYWRtaW4udjEuU2lnbk91dFJlcXVlc3QaJS5hdHRlc3RhdGlvbi5hZG1pbi52MS5TaWduT3V0UmVzcG9uc2UiCMrBGAQoA2gDYgZwcm90bzM", [file_attestation_options_v1_options, file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("CiNhdHRlc3RhdGlvbi9hZG1pbi92MS9zZXNzaW9ucy5wcm90bxIUYXR0ZXN0YXRpb24uYWRtaW4udjEidwoXQ3JlYXRlU2lnbkluTGlua1JlcXVlc3QSHQoKcHJvamVjdF9pZBgBIAEoCUIJukgGcgQQARhAEj0KCGxpZmV0aW1lGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhC6SA2qAQoiBAiAowUyAgg8ImkKClNpZ25JbkxpbmsSCgoCaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRILCgN1cmwYAyABKAkSLgoKZXhwaXJlc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAipgEKE0xpc3RTZXNzaW9uc1JlcXVlc3QSHwoKcHJvamVjdF9pZBgBIAEoCUIJukgGcgQQARhASAASGwoIb3BlcmF0b3IYAiABKAhCB7pIBGoCCAFIABIkCgVsaW1pdBgDIAEoBUIQukgHGgUYyAEoAYLCGAI1MEgBiAEBEhgKBmN1cnNvchgEIAEoCUIIukgFcgMYgARCBwoFb3duZXJCCAoGX2xpbWl0IlwKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEi8KBGRhdGEYASADKAsyIS5hdHRlc3RhdGlvbi5hZG1pbi52MS5PcGVuU2Vzc2lvbhITCgtuZXh0X2N1cnNvchgCIAEoCSKkAgoLT3BlblNlc3Npb24SCgoCaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRIUCgxwcm9qZWN0X25hbWUYAyABKAkSDwoHbGlua19pZBgEIAEoCRIuCgpjcmVhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxsYXN0X3VzZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmlzX293bhgIIAEoCBIsCgZwZXJzb24YCSABKAsyHC5hdHRlc3RhdGlvbi5hZG1pbi52MS5QZXJzb24iKgoRRW5kU2Vzc2lvblJlcXVlc3QSFQoCaWQYASABKAlCCbpIBnIEEAEYQCIjChJFbmRTZXNzaW9uUmVzcG9uc2USDQoFZW5kZWQYASABKAgiNAoVUmV2b2tlU2Vzc2lvbnNSZXF1ZXN0EhsKCnByb2plY3RfaWQYASABKAlCB7pIBHICGEAiOQoWUmV2b2tlU2Vzc2lvbnNSZXNwb25zZRIQCghzZXNzaW9ucxgBIAEoBRINCgVsaW5rcxgCIAEoBSIWChRHZXRTaWduSW5XYXlzUmVxdWVzdCIzCgpTaWduSW5XYXlzEhAKCHByb3ZpZGVyGAEgASgJEhMKC2FkbWluX3Rva2VuGAIgASgIIhQKElN0YXJ0U2lnbkluUmVxdWVzdCIiChNTdGFydFNpZ25JblJlc3BvbnNlEgsKA3VybBgBIAEoCSKDAQoNU2lnbkluUmVxdWVzdBIhCgthZG1pbl90b2tlbhgBIAEoCUIKukgHcgUQARiABEgAEhoKBGxpbmsYAiABKAlCCrpIB3IFEAEYgAFIABIeCghjYWxsYmFjaxgDIAEoCUIKukgHcgUQARiAQEgAQhMKCmNyZWRlbnRpYWwSBbpIAggBIhMKEUdldFNlc3Npb25SZXF1ZXN0IoMCCgdTZXNzaW9uEgoKAmlkGAEgASgJEhIKCnByb2plY3RfaWQYAiABKAkSFAoMcHJvamVjdF9uYW1lGAMgASgJEi4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnNjb3BlcxgGIAMoCRIQCghiYXNlX3VybBgHIAEoCRISCgp2ZXJpZnlfdXJsGAggASgJEiwKBnBlcnNvbhgJIAEoCzIcLmF0dGVzdGF0aW9uLmFkbWluLnYxLlBlcnNvbiIQCg5TaWduT3V0UmVxdWVzdCInCg9TaWduT3V0UmVzcG9uc2USFAoMcHJvdmlkZXJfdXJsGAEgASgJMpIICg5TZXNzaW9uU2VydmljZRKAAQoQQ3JlYXRlU2lnbkluTGluaxItLmF0dGVzdGF0aW9uLmFkbWluLnYxLkNyZWF0ZVNpZ25JbkxpbmtSZXF1ZXN0GiAuYXR0ZXN0YXRpb24uYWRtaW4udjEuU2lnbkluTGluayIbysEYFygBOhFwcm9qZWN0Lm5vdF9mb3VuZGgBEpUBCgxMaXN0U2Vzc2lvbnMSKS5hdHRlc3RhdGlvbi5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiouYXR0ZXN0YXRpb24uYWRtaW4udjEuTGlzdFNlc3Npb25zUmVzcG9uc2UiLpACAcrBGCcoAToRcHJvamVjdC5ub3RfZm91bmQ6DmN1cnNvci5pbnZhbGlkaAESaQoKRW5kU2Vzc2lvbhInLmF0dGVzdGF0aW9uLmFkbWluLnYxLkVuZFNlc3Npb25SZXF1ZXN0GiguYXR0ZXN0YXRpb24uYWRtaW4udjEuRW5kU2Vzc2lvblJlc3BvbnNlIgjKwRgEKAFoARKIAQoOUmV2b2tlU2Vzc2lvbnMSKy5hdHRlc3RhdGlvbi5hZG1pbi52MS5SZXZva2VTZXNzaW9uc1JlcXVlc3QaLC5hdHRlc3RhdGlvbi5hZG1pbi52MS5SZXZva2VTZXNzaW9uc1Jlc3BvbnNlIhvKwRgXKAE6EXByb2plY3Qubm90X2ZvdW5kaAESaAoNR2V0U2lnbkluV2F5cxIqLmF0dGVzdGF0aW9uLmFkbWluLnYxLkdldFNpZ25JbldheXNSZXF1ZXN0GiAuYXR0ZXN0YXRpb24uYWRtaW4udjEuU2lnbkluV2F5cyIJkAIBysEYAigCEmoKC1N0YXJ0U2lnbkluEiguYXR0ZXN0YXRpb24uYWRtaW4udjEuU3RhcnRTaWduSW5SZXF1ZXN0GikuYXR0ZXN0YXRpb24uYWRtaW4udjEuU3RhcnRTaWduSW5SZXNwb25zZSIGysEYAigCElQKBlNpZ25JbhIjLmF0dGVzdGF0aW9uLmFkbWluLnYxLlNpZ25JblJlcXVlc3QaHS5hdHRlc3RhdGlvbi5hZG1pbi52MS5TZXNzaW9uIgbKwRgCKAISYQoKR2V0U2Vzc2lvbhInLmF0dGVzdGF0aW9uLmFkbWluLnYxLkdldFNlc3Npb25SZXF1ZXN0Gh0uYXR0ZXN0YXRpb24uYWRtaW4udjEuU2Vzc2lvbiILkAIBysEYBCgDaAMSYAoHU2lnbk91dBIkLmF0dGVzdGF0aW9uLmFkbWluLnYxLlNpZ25PdXRSZXF1ZXN0GiUuYXR0ZXN0YXRpb24uYWRtaW4udjEuU2lnbk91dFJlc3BvbnNlIgjKwRgEKANoA2IGcHJvdG8z", [file_attestation_admin_v1_people, file_attestation_options_v1_options, file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Asks for a link.
@@ -193,7 +195,7 @@ export type OpenSession = Message<"attestation.admin.v1.OpenSession"> & {
   projectName: string;
 
   /**
-   * The link that started it; empty if the admin token did. The audit log says who made the link, and when.
+   * The link that started it, if one did. Neither a link nor a person: the admin token did. The audit log says who made the link, and when.
    *
    * @generated from field: string link_id = 4;
    */
@@ -226,6 +228,13 @@ export type OpenSession = Message<"attestation.admin.v1.OpenSession"> & {
    * @generated from field: bool is_own = 8;
    */
   isOwn: boolean;
+
+  /**
+   * Whose it is, if the identity provider started it.
+   *
+   * @generated from field: attestation.admin.v1.Person person = 9;
+   */
+  person?: Person | undefined;
 };
 
 /**
@@ -327,6 +336,85 @@ export const RevokeSessionsResponseSchema: GenMessage<RevokeSessionsResponse> = 
   messageDesc(file_attestation_admin_v1_sessions, 8);
 
 /**
+ * Asks how one can sign in.
+ *
+ * @generated from message attestation.admin.v1.GetSignInWaysRequest
+ */
+export type GetSignInWaysRequest = Message<"attestation.admin.v1.GetSignInWaysRequest"> & {
+};
+
+/**
+ * Describes the message attestation.admin.v1.GetSignInWaysRequest.
+ * Use `create(GetSignInWaysRequestSchema)` to create a new message.
+ */
+export const GetSignInWaysRequestSchema: GenMessage<GetSignInWaysRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_sessions, 9);
+
+/**
+ * How one can sign in, beside a sign-in link.
+ *
+ * @generated from message attestation.admin.v1.SignInWays
+ */
+export type SignInWays = Message<"attestation.admin.v1.SignInWays"> & {
+  /**
+   * The name of the identity provider; empty without one.
+   *
+   * @generated from field: string provider = 1;
+   */
+  provider: string;
+
+  /**
+   * Whether there is an admin token.
+   *
+   * @generated from field: bool admin_token = 2;
+   */
+  adminToken: boolean;
+};
+
+/**
+ * Describes the message attestation.admin.v1.SignInWays.
+ * Use `create(SignInWaysSchema)` to create a new message.
+ */
+export const SignInWaysSchema: GenMessage<SignInWays> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_sessions, 10);
+
+/**
+ * Asks to begin.
+ *
+ * @generated from message attestation.admin.v1.StartSignInRequest
+ */
+export type StartSignInRequest = Message<"attestation.admin.v1.StartSignInRequest"> & {
+};
+
+/**
+ * Describes the message attestation.admin.v1.StartSignInRequest.
+ * Use `create(StartSignInRequestSchema)` to create a new message.
+ */
+export const StartSignInRequestSchema: GenMessage<StartSignInRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_sessions, 11);
+
+/**
+ * Where to go on.
+ *
+ * @generated from message attestation.admin.v1.StartSignInResponse
+ */
+export type StartSignInResponse = Message<"attestation.admin.v1.StartSignInResponse"> & {
+  /**
+   * The address at the identity provider to open in this browser.
+   *
+   * @generated from field: string url = 1;
+   */
+  url: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.StartSignInResponse.
+ * Use `create(StartSignInResponseSchema)` to create a new message.
+ */
+export const StartSignInResponseSchema: GenMessage<StartSignInResponse> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_sessions, 12);
+
+/**
  * How to sign in.
  *
  * @generated from message attestation.admin.v1.SignInRequest
@@ -353,6 +441,14 @@ export type SignInRequest = Message<"attestation.admin.v1.SignInRequest"> & {
      */
     value: string;
     case: "link";
+  } | {
+    /**
+     * The query of the address to which the identity provider sent the browser back: a session of a person.
+     *
+     * @generated from field: string callback = 3;
+     */
+    value: string;
+    case: "callback";
   } | { case: undefined; value?: undefined };
 };
 
@@ -361,7 +457,7 @@ export type SignInRequest = Message<"attestation.admin.v1.SignInRequest"> & {
  * Use `create(SignInRequestSchema)` to create a new message.
  */
 export const SignInRequestSchema: GenMessage<SignInRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_sessions, 9);
+  messageDesc(file_attestation_admin_v1_sessions, 13);
 
 /**
  * Asks for the caller's session.
@@ -376,7 +472,7 @@ export type GetSessionRequest = Message<"attestation.admin.v1.GetSessionRequest"
  * Use `create(GetSessionRequestSchema)` to create a new message.
  */
 export const GetSessionRequestSchema: GenMessage<GetSessionRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_sessions, 10);
+  messageDesc(file_attestation_admin_v1_sessions, 14);
 
 /**
  * A session.
@@ -439,6 +535,13 @@ export type Session = Message<"attestation.admin.v1.Session"> & {
    * @generated from field: string verify_url = 8;
    */
   verifyUrl: string;
+
+  /**
+   * Whose it is, if the identity provider started it.
+   *
+   * @generated from field: attestation.admin.v1.Person person = 9;
+   */
+  person?: Person | undefined;
 };
 
 /**
@@ -446,7 +549,7 @@ export type Session = Message<"attestation.admin.v1.Session"> & {
  * Use `create(SessionSchema)` to create a new message.
  */
 export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_sessions, 11);
+  messageDesc(file_attestation_admin_v1_sessions, 15);
 
 /**
  * Asks for the caller's session to end.
@@ -461,7 +564,7 @@ export type SignOutRequest = Message<"attestation.admin.v1.SignOutRequest"> & {
  * Use `create(SignOutRequestSchema)` to create a new message.
  */
 export const SignOutRequestSchema: GenMessage<SignOutRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_sessions, 12);
+  messageDesc(file_attestation_admin_v1_sessions, 16);
 
 /**
  * The session has ended.
@@ -469,6 +572,12 @@ export const SignOutRequestSchema: GenMessage<SignOutRequest> = /*@__PURE__*/
  * @generated from message attestation.admin.v1.SignOutResponse
  */
 export type SignOutResponse = Message<"attestation.admin.v1.SignOutResponse"> & {
+  /**
+   * The address at the identity provider that signs out there as well, to be opened by the browser; empty without one.
+   *
+   * @generated from field: string provider_url = 1;
+   */
+  providerUrl: string;
 };
 
 /**
@@ -476,7 +585,7 @@ export type SignOutResponse = Message<"attestation.admin.v1.SignOutResponse"> & 
  * Use `create(SignOutResponseSchema)` to create a new message.
  */
 export const SignOutResponseSchema: GenMessage<SignOutResponse> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_sessions, 13);
+  messageDesc(file_attestation_admin_v1_sessions, 17);
 
 /**
  * Sessions of people who are signed in to the dashboard. Called as ProjectService.
@@ -530,6 +639,27 @@ export const SessionService: GenService<{
     methodKind: "unary";
     input: typeof RevokeSessionsRequestSchema;
     output: typeof RevokeSessionsResponseSchema;
+  },
+  /**
+   * How one can sign in.
+   *
+   * @generated from rpc attestation.admin.v1.SessionService.GetSignInWays
+   */
+  getSignInWays: {
+    methodKind: "unary";
+    input: typeof GetSignInWaysRequestSchema;
+    output: typeof SignInWaysSchema;
+  },
+  /**
+   * Begins to sign in at the identity provider. The answer sets a cookie, which binds the sign-in to this browser for ten
+   * minutes.
+   *
+   * @generated from rpc attestation.admin.v1.SessionService.StartSignIn
+   */
+  startSignIn: {
+    methodKind: "unary";
+    input: typeof StartSignInRequestSchema;
+    output: typeof StartSignInResponseSchema;
   },
   /**
    * Starts a session. The answer sets its cookie, and ends the session that the request came with.

@@ -1,4 +1,5 @@
 import type { Sql } from '../../database/connect.js';
+import type { PersonRow } from './people.js';
 
 /** A stored session. */
 export type SessionRow = {
@@ -8,6 +9,10 @@ export type SessionRow = {
   projectName: string | null;
   createdAt: Date;
   expiresAt: Date;
+  /** Whose it is; null if the admin token or a link started it. */
+  person: PersonRow | null;
+  /** The condition of OIDC_OPERATORS that made the person an operator. */
+  operatorRule: string | null;
 };
 
 /** A session as it is listed: who started it by which link, and when it was last used, to the minute. */
@@ -20,31 +25,42 @@ const isOpen = (sql: Sql) => sql`
   s.expires_at > clock_timestamp() AND s.last_used_at > clock_timestamp() - ${IDLE}::interval`;
 
 const columns = (sql: Sql) => sql`
-  s.id, s.project_id AS "projectId", p.name AS "projectName", s.created_at AS "createdAt", s.expires_at AS "expiresAt"`;
+  s.id, s.project_id AS "projectId", p.name AS "projectName", s.created_at AS "createdAt", s.expires_at AS "expiresAt",
+  s.operator_rule AS "operatorRule",
+  CASE WHEN o.id IS NOT NULL THEN jsonb_build_object('id', o.id, 'name', o.name, 'email', o.email) END AS person`;
 
-/** Inserts a session of a project, or of the operator, that ends after `lifetimeMs`. */
+const tables = (sql: Sql) => sql`
+  session s LEFT JOIN project p ON p.id = s.project_id LEFT JOIN person o ON o.id = s.person_id`;
+
+/** A session to insert: of a project, of a person, or of the operator. */
+export type NewSession = {
+  projectId?: string;
+  linkId?: string;
+  personId?: string;
+  operatorRule?: string | undefined;
+  /** The `sid` of the ID token. */
+  providerSession?: string | null;
+};
+
+/** Inserts a session that ends after `lifetimeMs`. */
 export async function insertSession(
   tx: Sql,
-  session: {
-    id: string;
-    hash: Uint8Array;
-    projectId: string | null;
-    linkId: string | null;
-    lifetimeMs: number;
-  },
+  session: NewSession & { id: string; hash: Uint8Array; lifetimeMs: number },
 ): Promise<void> {
+  const { projectId = null, linkId = null, personId = null } = session;
+  const { operatorRule = null, providerSession = null } = session;
   await tx`
-    INSERT INTO session (id, hash, project_id, link_id, expires_at)
-    VALUES (${session.id}, ${session.hash}, ${session.projectId}, ${session.linkId},
+    INSERT INTO session (id, hash, project_id, link_id, person_id, operator_rule, provider_session, expires_at)
+    VALUES (${session.id}, ${session.hash}, ${projectId}, ${linkId}, ${personId}, ${operatorRule}, ${providerSession},
             clock_timestamp() + ${session.lifetimeMs}::bigint * interval '1 millisecond')`;
 }
 
-/** Finds the session of a cookie unless it has ended, and records its use to the minute. */
-export async function useSession(sql: Sql, hash: Uint8Array): Promise<SessionRow | undefined> {
+/** Finds the session of a cookie, by its hashes, unless it has ended, and records its use to the minute. */
+export async function useSession(sql: Sql, hashes: readonly Uint8Array[]): Promise<SessionRow | undefined> {
   const rows = await sql<(SessionRow & { isStale: boolean })[]>`
     SELECT ${columns(sql)}, s.last_used_at < clock_timestamp() - interval '1 minute' AS "isStale"
-    FROM session s LEFT JOIN project p ON p.id = s.project_id
-    WHERE s.hash = ${Buffer.from(hash)} AND ${isOpen(sql)}`;
+    FROM ${tables(sql)}
+    WHERE s.hash IN ${sql(hashes.map((hash) => Buffer.from(hash)))} AND ${isOpen(sql)}`;
   const [row] = rows;
   if (row?.isStale) await sql`UPDATE session SET last_used_at = clock_timestamp() WHERE id = ${row.id}`;
   return row;
@@ -61,7 +77,7 @@ export async function listSessions(
   const { projectId, before, limit } = query;
   return sql<OpenSessionRow[]>`
     SELECT ${columns(sql)}, s.link_id AS "linkId", s.last_used_at AS "lastUsedAt"
-    FROM session s LEFT JOIN project p ON p.id = s.project_id
+    FROM ${tables(sql)}
     WHERE ${isOpen(sql)}
       ${projectId === undefined ? sql`` : projectId === null ? sql`AND s.project_id IS NULL` : sql`AND s.project_id = ${projectId}`}
       ${before === undefined ? sql`` : sql`AND s.id < ${before}`}

@@ -22,12 +22,27 @@ export function findMismatch(
   const wanted = audience || ownAudience;
   const given = [claims.aud].flat();
   if (!given.includes(wanted)) return `aud is ${shown(claims.aud)}, not ${wanted}`;
-  for (const [name, pattern] of Object.entries(conditions)) {
-    const value = claimText(claims, name);
-    if (value === undefined || !matchesGlob(pattern, value))
-      return `${name} is ${shown(Object.hasOwn(claims, name) ? claims[name] : undefined)}, not ${pattern}`;
-  }
-  return undefined;
+  const unmet = Object.entries(conditions).find(
+    ([name, pattern]) => !meets(claimText(claims, name), pattern),
+  );
+  if (unmet === undefined) return undefined;
+  const [name, pattern] = unmet;
+  return `${name} is ${shown(Object.hasOwn(claims, name) ? claims[name] : undefined)}, not ${pattern}`;
+}
+
+/**
+ * Whether the claims about a person meet a condition: as those of a workload do, or by an item of a list, such as `groups`.
+ * An e-mail address counts only if the provider says that it has verified it.
+ */
+export function meetsCondition(claims: JsonObject, name: string, pattern: string): boolean {
+  if (name === 'email' && claims.email_verified !== true) return false;
+  const list = Object.hasOwn(claims, name) ? claims[name] : undefined;
+  if (!Array.isArray(list)) return meets(claimText(claims, name), pattern);
+  return list.some((item) => typeof item === 'string' && matchesGlob(pattern, item));
+}
+
+function meets(value: string | undefined, pattern: string): boolean {
+  return value !== undefined && matchesGlob(pattern, value);
 }
 
 /**

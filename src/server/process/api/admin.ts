@@ -45,7 +45,7 @@ type AdminDeps = {
   tufKeys: readonly TufKey[];
 };
 
-/** The services of the admin API, with that of the dashboard's sessions if there is one; none without an admin token. */
+/** The services of the admin API, with that of the dashboard's sessions if there is one; none without an admin token and identity provider. */
 export function adminServices({
   config,
   pool,
@@ -57,7 +57,7 @@ export function adminServices({
   tufKeys,
 }: AdminDeps): ServiceEntry[] {
   const { adminToken, secretKeys } = config.secrets;
-  if (adminToken === undefined) return [];
+  if (adminToken === undefined && config.oidc === undefined) return [];
   const apiKeys = deriveKeyRing(secretKeys, 'api-key');
   const idempotency = openIdempotency(config, pool);
   const shared = { pool, idempotency, cursors, clock: Date.now, random: createRandomSource() };

@@ -1,7 +1,9 @@
 import { SessionService } from '../../../../gen/attestation/admin/v1/sessions_pb.js';
 import type { Config } from '../../../config/config.js';
+import { openProvider } from '../../admin/people/provider.js';
 import { createSessionPrincipals } from '../../admin/session-principals.js';
 import { sessionHandlers } from '../../admin/sessions.js';
+import type { Logger } from '../../core/logger.js';
 import { createRandomSource } from '../../core/random.js';
 import type { Pool } from '../../database/connect.js';
 import type { ServerDeps } from '../../http/server.js';
@@ -20,26 +22,32 @@ type DashboardDeps = {
   /** Counts sign-ins and looks sessions up. */
   localPool: Pool;
   cursors: Cursors;
+  log: Logger;
   baseUrl: () => string;
   verifyUrl: () => string;
   isAdmin: (token: string) => Promise<boolean>;
   delayWrong: () => Promise<unknown>;
 };
 
-/** Wires the dashboard. Returns undefined if it is switched off, or if there is no admin token to sign in with. */
+/** Wires the dashboard. Returns undefined if it is switched off, or if there is nothing to sign in with. */
 export function createDashboard(deps: DashboardDeps): Dashboard | undefined {
-  const { config, pool, localPool } = deps;
+  const { config, pool, localPool, log } = deps;
+  const { oidc } = config;
   const { adminToken } = config.secrets;
-  if (!config.hasDashboard || adminToken === undefined) return undefined;
+  const secret = adminToken ?? oidc?.clientSecret;
+  if (!config.hasDashboard || secret === undefined) return undefined;
   const shared = {
     pool,
-    key: deriveSessionKey(adminToken),
+    key: deriveSessionKey(secret),
     scopes: SCOPES,
+    operators: oidc?.operators ?? [],
     dashboardUrl: () => dashboardUrl(deps),
   };
   const handlers = sessionHandlers({
     ...deps,
     ...shared,
+    hasAdminToken: adminToken !== undefined,
+    provider: oidc && openProvider({ oidc, log, monotonicMs: () => performance.now() }),
     limits: createSignInLimits(localPool, Date.now),
     clock: Date.now,
     random: createRandomSource(),
