@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto';
+import { Role } from '../../../gen/attestation/options/v1/options_pb.js';
 import { Environment, EnvironmentSchema } from '../../../gen/attestation/v1/environment_pb.js';
 import type { ClaimCondition } from '../../config/oidc-settings.js';
 import { findEnumNumber } from '../../protocol/enum-names.js';
@@ -9,10 +10,10 @@ import type { Principal, Session } from '../core/principal.js';
 import type { Pool } from '../database/connect.js';
 import { invalidRequest } from '../json/problems.js';
 import { isSessionToken, sessionHashes } from '../keys/session-token.js';
-import { ruleText } from './people/sign-in-person.js';
+import { isOperator } from './people/sign-in-person.js';
 import { getProject } from './projects.js';
 import { DEFAULT_LIMITS, findApiKey } from './store/api-keys.js';
-import { useSession } from './store/sessions.js';
+import { type UsedSessionRow, useSession } from './store/sessions.js';
 import { findTrustRule } from './store/trust-rules.js';
 
 /** Dependencies of the look-up of sessions. */
@@ -31,7 +32,7 @@ type SessionPrincipalDeps = {
 type SessionPrincipals = {
   readCookie(call: Call): string | undefined;
   assertSameOrigin(call: Call): void;
-  find(cookie: string): Promise<Session | undefined>;
+  find(cookie: string, call: Call): Promise<Session | undefined>;
   principalOf(session: Session, call: Call): Promise<Principal>;
   projectOfKey(apiKeyId: string): Promise<string | undefined>;
   projectOfRule(trustRuleId: string): Promise<string | undefined>;
@@ -46,14 +47,10 @@ export function createSessionPrincipals(deps: SessionPrincipalDeps): SessionPrin
   return {
     readCookie: (call) => readSessionCookie(call.header('cookie'), dashboardUrl().startsWith('https:')),
     assertSameOrigin: (call) => assertSameOrigin(call, dashboardUrl()),
-    async find(cookie) {
+    async find(cookie, call) {
       if (!isSessionToken(cookie)) return undefined;
       const row = await useSession(pool, sessionHashes(key, cookie));
-      if (row === undefined) return undefined;
-      const { id, projectId, person, operatorRule } = row;
-      if (person !== null && !operators.some((condition) => ruleText(condition) === operatorRule))
-        return undefined;
-      return { id, projectId: projectId ?? undefined, person: person ?? undefined };
+      return row && { id: row.id, ...rightsOf(row, operators, call.header('attest-project')) };
     },
     async principalOf({ id, projectId }, call) {
       return {
@@ -68,6 +65,22 @@ export function createSessionPrincipals(deps: SessionPrincipalDeps): SessionPrin
     projectOfKey: async (apiKeyId) => (await findApiKey(pool, apiKeyId))?.projectId,
     projectOfRule: async (trustRuleId) => (await findTrustRule(pool, trustRuleId))?.projectId,
   };
+}
+
+/** A link's session manages its project. A person has the role of the project that is named, or of his only one. */
+export function rightsOf(
+  row: UsedSessionRow,
+  operators: readonly ClaimCondition[],
+  named: string | undefined,
+): Omit<Session, 'id'> {
+  const { projectId, person, memberships } = row;
+  if (projectId !== null) return { projectId, role: Role.ADMIN };
+  if (person === null) return { projectId: undefined, role: Role.OPERATOR };
+  if (isOperator(row, operators)) return { projectId: undefined, role: Role.OPERATOR, person };
+  const [only, ...others] = memberships;
+  const chosen =
+    named === undefined && others.length === 0 ? only : memberships.find((one) => one.projectId === named);
+  return { projectId: chosen?.projectId ?? '', role: chosen?.role ?? Role.UNSPECIFIED, person };
 }
 
 async function namedProject(pool: Pool, { header }: Call): Promise<string> {

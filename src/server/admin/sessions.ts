@@ -14,6 +14,7 @@ import {
   SignOutResponseSchema,
   StartSignInResponseSchema,
 } from '../../../gen/attestation/admin/v1/sessions_pb.js';
+import { Role } from '../../../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import type { Call, Handlers } from '../core/call.js';
 import { ApiError } from '../core/errors.js';
@@ -25,8 +26,10 @@ import { type OpenSessionDeps, openSessionHandlers } from './open-sessions.js';
 import { FLOW_SECONDS } from './people/sign-in-flow.js';
 import { startAtProvider } from './people/sign-in-person.js';
 import { getProject } from './projects.js';
+import { rightsOf } from './session-principals.js';
 import { isSecure, type SignInDeps, startSession } from './sign-in.js';
-import { deleteSession, insertSignInLink, type SessionRow, useSession } from './store/sessions.js';
+import type { MembershipRow } from './store/people.js';
+import { deleteSession, insertSignInLink, type UsedSessionRow, useSession } from './store/sessions.js';
 
 /** The dependencies of the handlers of SessionService. */
 type SessionDeps = OpenSessionDeps &
@@ -49,20 +52,20 @@ export function sessionHandlers(deps: SessionDeps): Handlers<typeof SessionServi
     createSignInLink: (request, call) => pool.begin((tx) => createLink(deps, tx, request, call)),
     getSignInWays: async () =>
       create(SignInWaysSchema, { provider: deps.provider?.name ?? '', adminToken: deps.hasAdminToken }),
-    startSignIn: async (_request, call) => {
-      const { cookie: secret, url } = await startAtProvider(deps, call);
+    startSignIn: async (request, call) => {
+      const { cookie: secret, url } = await startAtProvider(deps, request, call);
       const options = { isSecure: isSecure(deps), maxAgeSeconds: FLOW_SECONDS, use: 'sign-in' as const };
       call.responseHeaders.set('set-cookie', sessionCookie(secret, options));
       return create(StartSignInResponseSchema, { url });
     },
     signIn: (request, call) => signIn(deps, request, call),
-    getSession: async (_request, call) => sessionMessage(deps, await getRow(deps, pool, call)),
+    getSession: async (_request, call) => sessionMessage(deps, await getRow(deps, pool, call), call),
     signOut: (_request, call) => signOut(deps, call),
   };
 }
 
 async function signIn(deps: SessionDeps, request: SignInRequest, call: Call): Promise<Session> {
-  return sessionMessage(deps, await startSession(deps, request, call));
+  return sessionMessage(deps, await startSession(deps, request, call), call);
 }
 
 /** Ends the session here, and names where that at the provider ends. That one is not reached is no reason to stay signed in. */
@@ -70,7 +73,7 @@ async function signOut(deps: SessionDeps, call: Call): Promise<SignOutResponse> 
   const { pool, provider, dashboardUrl } = deps;
   const { id: resourceId = '', person } = call.session ?? {};
   await pool.begin(async (tx) => {
-    if ((await deleteSession(tx, resourceId)) !== undefined)
+    if ((await deleteSession(tx, resourceId, { kind: 'all' })) !== undefined)
       await recordAction(deps, tx, call, { action: AuditAction.SESSION_ENDED, resourceId });
   });
   call.responseHeaders.set('set-cookie', clearedSessionCookie(isSecure(deps)));
@@ -97,7 +100,7 @@ async function createLink(
   return create(SignInLinkSchema, { id, projectId, url, expiresAt: timestampFromDate(expiresAt) });
 }
 
-async function getRow({ key, dashboardUrl }: SessionDeps, sql: Sql, call: Call): Promise<SessionRow> {
+async function getRow({ key, dashboardUrl }: SessionDeps, sql: Sql, call: Call): Promise<UsedSessionRow> {
   const cookie = readSessionCookie(call.header('cookie'), isSecure({ dashboardUrl })) ?? '';
   const row = await useSession(sql, sessionHashes(key, cookie));
   if (row === undefined) throw new ApiError(ErrorCode.AUTH_INVALID_KEY, 'the session has ended');
@@ -105,9 +108,12 @@ async function getRow({ key, dashboardUrl }: SessionDeps, sql: Sql, call: Call):
 }
 
 function sessionMessage(
-  { scopes, baseUrl, verifyUrl }: SessionDeps,
-  { id, projectId, projectName, person, createdAt, expiresAt }: SessionRow,
+  { scopes, operators, baseUrl, verifyUrl }: SessionDeps,
+  row: UsedSessionRow,
+  call: Call,
 ): Session {
+  const { id, projectId, projectName, person, memberships, createdAt, expiresAt } = row;
+  const { role } = rightsOf(row, operators, call.header('attest-project'));
   return create(SessionSchema, {
     id,
     projectId: projectId ?? '',
@@ -115,8 +121,14 @@ function sessionMessage(
     createdAt: timestampFromDate(createdAt),
     expiresAt: timestampFromDate(expiresAt),
     ...(person !== null && { person }),
+    role,
+    memberships: role === Role.OPERATOR ? [] : memberships.flatMap(membershipOf),
     scopes: [...scopes],
     baseUrl: baseUrl(),
     verifyUrl: verifyUrl(),
   });
+}
+
+function membershipOf({ projectId, projectName, role }: MembershipRow) {
+  return projectId === null ? [] : [{ projectId, projectName: projectName ?? '', role }];
 }

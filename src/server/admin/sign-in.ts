@@ -1,23 +1,24 @@
 import type { KeyObject } from 'node:crypto';
 import { AuditAction } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import type { SignInRequest } from '../../../gen/attestation/admin/v1/sessions_pb.js';
+import { Role } from '../../../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../core/call.js';
 import { ApiError } from '../core/errors.js';
 import { assertSameOrigin } from '../core/http/same-origin.js';
 import { readSessionCookie, sessionCookie } from '../core/http/session-cookie.js';
 import type { Logger } from '../core/logger.js';
-import type { SignedInPerson } from '../core/principal.js';
+import type { Session } from '../core/principal.js';
 import type { Pool, Sql } from '../database/connect.js';
 import { hashSessionToken, isSessionToken, newSessionToken, sessionHashes } from '../keys/session-token.js';
 import type { SignInLimits } from '../limits/sign-in-limits.js';
 import { type AuditIds, recordAction } from './audit-log.js';
-import { type PersonSignInDeps, readCallback } from './people/sign-in-person.js';
+import { type PersonSignInDeps, type PersonStarter, readCallback } from './people/sign-in-person.js';
 import {
   deleteSession,
   insertSession,
   type NewSession,
-  type SessionRow,
+  type UsedSessionRow,
   useSession,
   useSignInLink,
 } from './store/sessions.js';
@@ -36,7 +37,7 @@ export type SignInDeps = AuditIds &
   };
 
 /** Whose session begins, and by which credential, as the audit log has it. */
-type Starter = NewSession & { by: 'admin_token' | 'link' | 'provider'; person?: SignedInPerson };
+type Starter = NewSession & { by: 'admin_token' | 'link' | 'provider' } & Partial<PersonStarter>;
 
 /** Finds who signs in, in the transaction of the session. Returns undefined for a wrong credential. */
 type FindStarter = (tx: Sql) => Promise<Starter | undefined>;
@@ -51,7 +52,7 @@ export async function startSession(
   deps: SignInDeps,
   request: SignInRequest,
   call: Call,
-): Promise<SessionRow> {
+): Promise<UsedSessionRow> {
   const { pool, key, limits, random, clock, log } = deps;
   assertSameOrigin(call, deps.dashboardUrl());
   await limits.count(call.peer);
@@ -65,6 +66,7 @@ export async function startSession(
     const hash = hashSessionToken(key, starter.personId === undefined ? 'session' : 'person', token);
     await insertSession(tx, { ...starter, id, hash, lifetimeMs: SESSION_LIFETIME_MS });
     await recordStart(deps, tx, call, id, starter);
+    await starter.recordMore?.(tx, { ...call, session: sessionOf(id, starter) });
     await limits.forgive(tx, call.peer);
     return useSession(tx, [hash]);
   });
@@ -117,12 +119,13 @@ async function recordStart(
   tx: Sql,
   call: Call,
   id: string,
-  { projectId, linkId, person, operatorRule, by }: Starter,
+  starter: Starter,
 ): Promise<void> {
+  const { projectId, linkId, operatorRule, ruleIds = [], by } = starter;
   await recordAction(
     deps,
     tx,
-    { ...call, session: { id, projectId, person } },
+    { ...call, session: sessionOf(id, starter) },
     {
       action: AuditAction.SESSION_STARTED,
       ...(projectId !== undefined && { projectId }),
@@ -131,14 +134,20 @@ async function recordStart(
         by,
         ...(linkId !== undefined && { link: linkId }),
         ...(operatorRule !== undefined && { operator_by: operatorRule }),
+        ...(ruleIds.length > 0 && { rules: ruleIds }),
       },
     },
   );
+}
+
+/** As the actor of audit entries. */
+function sessionOf(id: string, { projectId, person }: Starter): Session {
+  return { id, projectId, role: Role.UNSPECIFIED, person };
 }
 
 async function endEarlier(deps: SignInDeps, tx: Sql, call: Call): Promise<void> {
   const cookie = readSessionCookie(call.header('cookie'), isSecure(deps));
   if (cookie === undefined || !isSessionToken(cookie)) return;
   const earlier = await useSession(tx, sessionHashes(deps.key, cookie));
-  if (earlier !== undefined) await deleteSession(tx, earlier.id);
+  if (earlier !== undefined) await deleteSession(tx, earlier.id, { kind: 'all' });
 }

@@ -1,3 +1,4 @@
+import type { Role } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import type { Identity } from '../../protocol/identity.js';
 
@@ -13,11 +14,13 @@ export type SignedInPerson = {
   email: string;
 };
 
-/** A session of the dashboard. */
+/** A session of the dashboard, and what it may do in the call. */
 export type Session = {
   id: string;
-  /** The project that it is bound to; undefined if it is the operator's. */
+  /** The project that it is bound to, or that a person's call is for, empty if it is for none; undefined if it is an operator's. */
   projectId: string | undefined;
+  /** In that project; `OPERATOR` if it is an operator's, `UNSPECIFIED` without one. */
+  role: Role;
   /** Whose it is; undefined if the admin token or a link started it. */
   person?: SignedInPerson | undefined;
 };

@@ -174,9 +174,13 @@ export function newRequestHash({ keys }: Idempotency, method: DescMethodUnary, t
   return requestHmac(keys[0], method, text).digest('hex');
 }
 
-/** The owner of a call's idempotency key: the id of the API key or session, or `admin`. */
-export function holderOf(call: Call): string {
-  return call.principal?.id ?? call.session?.id ?? 'admin';
+/**
+ * The owner of a call's idempotency key: the id of the API key or session, or `admin`. A person's session has keys of its own in
+ * each project, so that none outlasts his role there.
+ */
+export function holderOf({ principal, session }: Call): string {
+  if (session?.person !== undefined) return `${session.id} ${session.projectId ?? ''}`;
+  return principal?.id ?? session?.id ?? 'admin';
 }
 
 function claimOf(deps: Idempotency, call: Call, idempotencyKey: string, request: Message): Claim {

@@ -1,5 +1,11 @@
 /** Sessions of the dashboard: what they reach, how they begin and end, and who cannot use them. */
-import { type DescMethodUnary, getOption, type JsonObject, type MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type DescField,
+  type DescMethodUnary,
+  getOption,
+  type JsonObject,
+  type MessageInitShape,
+} from '@bufbuild/protobuf';
 import t from 'tap';
 import { ApiKeyService } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
@@ -12,6 +18,7 @@ import { TrustRuleService } from '../../../gen/attestation/admin/v1/trust_rules_
 import {
   Access,
   Resource,
+  Role,
   refers_to,
   rules,
   SessionAccess,
@@ -90,7 +97,20 @@ const TRUST = { environment: Environment.LIVE, issuer: app.baseUrl, conditions: 
 const NEW: Record<string, object> = {
   CreateApiKey: { environment: Environment.LIVE, name: 'x' },
   CreateTrustRule: TRUST,
+  CreateInvitation: { role: Role.VIEWER },
+  CreateRoleRule: { role: Role.VIEWER, conditions: { groups: 'x' } },
+  DeleteInvitation: { id: 'inv_none' },
+  DeleteRoleRule: { id: 'rol_none' },
+  RemoveMember: { personId: 'per_none' },
+  SetRole: { personId: 'per_none', role: Role.VIEWER },
 };
+/** What ends the session, or says `request.invalid` of a person who is nobody. */
+const APART = ['RevokeApiKey', 'RevokeSessions', 'SetRole'];
+
+/** A request with a value in a field, which may be of a oneof. */
+function withField({ localName, oneof }: DescField, value: string): object {
+  return oneof === undefined ? { [localName]: value } : { [oneof.localName]: { case: localName, value } };
+}
 
 async function newRule(projectId: string): Promise<string> {
   const made = await admin.ask(TrustRuleService.method.createTrustRule, { ...TRUST, projectId });
@@ -113,15 +133,17 @@ t.test("a project's session reaches nothing of another project on any admin RPC"
     const more = NEW[method.name] ?? {};
     const references = method.input.fields.flatMap((field) => {
       const found = named.get(getOption(field, refers_to) as never);
-      return found === undefined ? [] : [[field.localName, ...found] as const];
+      return found === undefined ? [] : [[field, ...found] as const];
     });
-    t.ok(references.length > 0, rpcName(method));
-    for (const [name, own, other, notFound] of references) {
-      const outcome = await tenant.call(method, { ...more, [name]: other });
-      t.match(outcome.code, notFound, `${rpcName(method)} of another's ${name}`);
+    t.ok(references.length > 0 || method.name === 'EndSession', rpcName(method));
+    for (const [field, own, other, notFound] of references) {
+      const outcome = await tenant.call(method, { ...more, ...withField(field, other) });
+      t.match(outcome.code, notFound, `${rpcName(method)} of another's ${field.name}`);
       t.notMatch(JSON.stringify(outcome), two.projectId);
-      if (method.name !== 'RevokeApiKey')
-        t.equal((await tenant.call(method, { ...more, [name]: own })).code, 'ok', rpcName(method));
+      if (!APART.includes(method.name)) {
+        const { code } = await tenant.call(method, { ...more, ...withField(field, own) });
+        t.equal(code, 'ok', rpcName(method));
+      }
     }
   }
   const { response } = await tenant.call(listApiKeys, {});

@@ -10,6 +10,7 @@ import { ApiKeyService } from '../../../gen/attestation/admin/v1/api_keys_pb.js'
 import { AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectExportService } from '../../../gen/attestation/admin/v1/exports_pb.js';
 import { LogService } from '../../../gen/attestation/admin/v1/logs_pb.js';
+import { PersonService } from '../../../gen/attestation/admin/v1/people_pb.js';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
 import { SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
 import { SubmissionService } from '../../../gen/attestation/admin/v1/submissions_pb.js';
@@ -35,6 +36,7 @@ export const ADMIN_METHODS = [
   TufService,
   SubmissionService,
   TrustRuleService,
+  PersonService,
 ]
   .flatMap(({ methods }) => methods as DescMethodUnary[])
   .filter((method) => getOption(method, rules).access === Access.ADMIN);

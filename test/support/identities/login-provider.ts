@@ -85,7 +85,7 @@ function configurationOf({ key, accounts, baseUrl, more }: Parts): Configuration
       openid: ['sub'],
       email: ['email', 'email_verified'],
       profile: ['name'],
-      groups: ['groups'],
+      groups: ['groups', 'department'],
     },
     pkce: { required: () => true },
     features: { devInteractions: { enabled: true } },
@@ -102,9 +102,9 @@ function configurationOf({ key, accounts, baseUrl, more }: Parts): Configuration
 type Started = { browser: Browser; url: string };
 
 /** Begins to sign in to an app. */
-export async function startSigningIn(app: App, baseUrl = app.baseUrl): Promise<Started> {
-  const browser = newBrowser(app, {}, baseUrl);
-  const started = await browser.call(SessionService.method.startSignIn, {});
+export async function startSigningIn(app: App, invitation = ''): Promise<Started> {
+  const browser = newBrowser(app);
+  const started = await browser.call(SessionService.method.startSignIn, { invitation });
   if (started.code !== 'ok') throw new Error(`it cannot begin: ${started.code} ${started.message}`);
   [browser.cookie = ''] = String(started.headers['set-cookie']).split(';');
   return { browser, url: String(started.response.url) };
@@ -144,12 +144,13 @@ export async function passProvider(url: string, account: string, origin: string)
   throw new Error('the provider asks without end');
 }
 
-/** Signs in as an account of the provider, all the way. */
+/** Signs in as an account of the provider, all the way, with the secret of an invitation if there is one. */
 export async function signInAs(
   app: App,
   account: string,
+  invitation?: string,
 ): Promise<{ browser: Browser; outcome: SessionOutcome; callback: URL }> {
-  const { browser, url } = await startSigningIn(app);
+  const { browser, url } = await startSigningIn(app, invitation);
   const callback = await passProvider(url, account, app.baseUrl);
   return { browser, callback, outcome: await finishSigningIn(browser, callback) };
 }

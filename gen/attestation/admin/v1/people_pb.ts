@@ -2,15 +2,20 @@
 // @generated from file attestation/admin/v1/people.proto (package attestation.admin.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Role } from "../../options/v1/options_pb.js";
+import { file_attestation_options_v1_options } from "../../options/v1/options_pb.js";
+import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file attestation/admin/v1/people.proto.
  */
 export const file_attestation_admin_v1_people: GenFile = /*@__PURE__*/
-  fileDesc("CiFhdHRlc3RhdGlvbi9hZG1pbi92MS9wZW9wbGUucHJvdG8SFGF0dGVzdGF0aW9uLmFkbWluLnYxIjEKBlBlcnNvbhIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg0KBWVtYWlsGAMgASgJYgZwcm90bzM");
+  fileDesc("CiFhdHRlc3RhdGlvbi9hZG1pbi92MS9wZW9wbGUucHJvdG8SFGF0dGVzdGF0aW9uLmFkbWluLnYxIjEKBlBlcnNvbhIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg0KBWVtYWlsGAMgASgJIoICCgZNZW1iZXISLAoGcGVyc29uGAEgASgLMhwuYXR0ZXN0YXRpb24uYWRtaW4udjEuUGVyc29uEhIKCnByb2plY3RfaWQYAiABKAkSFAoMcHJvamVjdF9uYW1lGAMgASgJEioKBHJvbGUYBCABKA4yHC5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLlJvbGUSMAoKaW52aXRlZF9hcxgFIAEoDjIcLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuUm9sZRIQCghydWxlX2lkcxgGIAMoCRIwCgxzaWduZWRfaW5fYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIn4KEUxpc3RQZW9wbGVSZXF1ZXN0Eh8KCnByb2plY3RfaWQYASABKAlCC7pIBHICGEDgwhgBEiQKBWxpbWl0GAIgASgFQhC6SAcaBRjIASgBgsIYAjUwSACIAQESGAoGY3Vyc29yGAMgASgJQgi6SAVyAxiABEIICgZfbGltaXQiVQoSTGlzdFBlb3BsZVJlc3BvbnNlEioKBGRhdGEYASADKAsyHC5hdHRlc3RhdGlvbi5hZG1pbi52MS5NZW1iZXISEwoLbmV4dF9jdXJzb3IYAiABKAkihwEKDlNldFJvbGVSZXF1ZXN0Eh8KCnByb2plY3RfaWQYASABKAlCC7pIBHICGEDgwhgBEhwKCXBlcnNvbl9pZBgCIAEoCUIJukgGcgQQARhAEjYKBHJvbGUYAyABKA4yHC5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLlJvbGVCCrpIB4IBBBABIAAicAoTUmVtb3ZlTWVtYmVyUmVxdWVzdBIfCgpwcm9qZWN0X2lkGAEgASgJQgu6SARyAhhA4MIYARIcCglwZXJzb25faWQYAiABKAlCCbpIBnIEEAEYQBIaChJyZXZva2VfY3JlZGVudGlhbHMYAyABKAgiZgoUUmVtb3ZlTWVtYmVyUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCBIQCghydWxlX2lkcxgCIAMoCRITCgthcGlfa2V5X2lkcxgDIAMoCRIWCg50cnVzdF9ydWxlX2lkcxgEIAMoCSKGAgoKSW52aXRhdGlvbhIKCgJpZBgBIAEoCRISCgpwcm9qZWN0X2lkGAIgASgJEioKBHJvbGUYAyABKA4yHC5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLlJvbGUSDQoFZW1haWwYBCABKAkSMAoKY3JlYXRlZF9ieRgFIAEoCzIcLmF0dGVzdGF0aW9uLmFkbWluLnYxLlBlcnNvbhIuCgpjcmVhdGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpleHBpcmVzX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBILCgN1cmwYCCABKAkiggIKF0NyZWF0ZUludml0YXRpb25SZXF1ZXN0Eh8KCnByb2plY3RfaWQYASABKAlCC7pIBHICGEDgwhgBEjYKBHJvbGUYAiABKA4yHC5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLlJvbGVCCrpIB4IBBBABIAASTgoFZW1haWwYAyABKAlCP7pIJ3IlGMACMiBeJHxeW15cc0BccHtDY31dK0BbXlxzQFxwe0NjfV0rJJLCGBFhbiBlLW1haWwgYWRkcmVzcxI+CghsaWZldGltZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIRukgOqgELIgUIgJqeATICCDwigwEKFkxpc3RJbnZpdGF0aW9uc1JlcXVlc3QSHwoKcHJvamVjdF9pZBgBIAEoCUILukgEcgIYQODCGAESJAoFbGltaXQYAiABKAVCELpIBxoFGMgBKAGCwhgCNTBIAIgBARIYCgZjdXJzb3IYAyABKAlCCLpIBXIDGIAEQggKBl9saW1pdCJeChdMaXN0SW52aXRhdGlvbnNSZXNwb25zZRIuCgRkYXRhGAEgAygLMiAuYXR0ZXN0YXRpb24uYWRtaW4udjEuSW52aXRhdGlvbhITCgtuZXh0X2N1cnNvchgCIAEoCSJRChdEZWxldGVJbnZpdGF0aW9uUmVxdWVzdBIfCgpwcm9qZWN0X2lkGAEgASgJQgu6SARyAhhA4MIYARIVCgJpZBgCIAEoCUIJukgGcgQQARhAIisKGERlbGV0ZUludml0YXRpb25SZXNwb25zZRIPCgdkZWxldGVkGAEgASgIIq8CCghSb2xlUnVsZRIKCgJpZBgBIAEoCRISCgpwcm9qZWN0X2lkGAIgASgJEioKBHJvbGUYAyABKA4yHC5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLlJvbGUSQgoKY29uZGl0aW9ucxgEIAMoCzIuLmF0dGVzdGF0aW9uLmFkbWluLnYxLlJvbGVSdWxlLkNvbmRpdGlvbnNFbnRyeRIwCgpjcmVhdGVkX2J5GAUgASgLMhwuYXR0ZXN0YXRpb24uYWRtaW4udjEuUGVyc29uEi4KCmNyZWF0ZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGjEKD0NvbmRpdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIpECChVDcmVhdGVSb2xlUnVsZVJlcXVlc3QSHwoKcHJvamVjdF9pZBgBIAEoCUILukgEcgIYQODCGAESNgoEcm9sZRgCIAEoDjIcLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuUm9sZUIKukgHggEEEAEgABJsCgpjb25kaXRpb25zGAMgAygLMjsuYXR0ZXN0YXRpb24uYWRtaW4udjEuQ3JlYXRlUm9sZVJ1bGVSZXF1ZXN0LkNvbmRpdGlvbnNFbnRyeUIbukgYmgEVCAEQECIGcgQQARhAKgdyBRABGIACGjEKD0NvbmRpdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIoEBChRMaXN0Um9sZVJ1bGVzUmVxdWVzdBIfCgpwcm9qZWN0X2lkGAEgASgJQgu6SARyAhhA4MIYARIkCgVsaW1pdBgCIAEoBUIQukgHGgUYyAEoAYLCGAI1MEgAiAEBEhgKBmN1cnNvchgDIAEoCUIIukgFcgMYgARCCAoGX2xpbWl0IloKFUxpc3RSb2xlUnVsZXNSZXNwb25zZRIsCgRkYXRhGAEgAygLMh4uYXR0ZXN0YXRpb24uYWRtaW4udjEuUm9sZVJ1bGUSEwoLbmV4dF9jdXJzb3IYAiABKAkiTwoVRGVsZXRlUm9sZVJ1bGVSZXF1ZXN0Eh8KCnByb2plY3RfaWQYASABKAlCC7pIBHICGEDgwhgBEhUKAmlkGAIgASgJQgm6SAZyBBABGEAiKQoWRGVsZXRlUm9sZVJ1bGVSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIMoQKCg1QZXJzb25TZXJ2aWNlEpIBCgpMaXN0UGVvcGxlEicuYXR0ZXN0YXRpb24uYWRtaW4udjEuTGlzdFBlb3BsZVJlcXVlc3QaKC5hdHRlc3RhdGlvbi5hZG1pbi52MS5MaXN0UGVvcGxlUmVzcG9uc2UiMZACAcrBGCooAToRcHJvamVjdC5ub3RfZm91bmQ6DmN1cnNvci5pbnZhbGlkaAKQAQESbQoHU2V0Um9sZRIkLmF0dGVzdGF0aW9uLmFkbWluLnYxLlNldFJvbGVSZXF1ZXN0GhwuYXR0ZXN0YXRpb24uYWRtaW4udjEuTWVtYmVyIh7KwRgaKAE6EXByb2plY3Qubm90X2ZvdW5kaAKQAQMShQEKDFJlbW92ZU1lbWJlchIpLmF0dGVzdGF0aW9uLmFkbWluLnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaKi5hdHRlc3RhdGlvbi5hZG1pbi52MS5SZW1vdmVNZW1iZXJSZXNwb25zZSIeysEYGigBOhFwcm9qZWN0Lm5vdF9mb3VuZGgCkAEDEoMBChBDcmVhdGVJbnZpdGF0aW9uEi0uYXR0ZXN0YXRpb24uYWRtaW4udjEuQ3JlYXRlSW52aXRhdGlvblJlcXVlc3QaIC5hdHRlc3RhdGlvbi5hZG1pbi52MS5JbnZpdGF0aW9uIh7KwRgaKAE6EXByb2plY3Qubm90X2ZvdW5kaAKQAQMSoQEKD0xpc3RJbnZpdGF0aW9ucxIsLmF0dGVzdGF0aW9uLmFkbWluLnYxLkxpc3RJbnZpdGF0aW9uc1JlcXVlc3QaLS5hdHRlc3RhdGlvbi5hZG1pbi52MS5MaXN0SW52aXRhdGlvbnNSZXNwb25zZSIxkAIBysEYKigBOhFwcm9qZWN0Lm5vdF9mb3VuZDoOY3Vyc29yLmludmFsaWRoApABAxKRAQoQRGVsZXRlSW52aXRhdGlvbhItLmF0dGVzdGF0aW9uLmFkbWluLnYxLkRlbGV0ZUludml0YXRpb25SZXF1ZXN0Gi4uYXR0ZXN0YXRpb24uYWRtaW4udjEuRGVsZXRlSW52aXRhdGlvblJlc3BvbnNlIh7KwRgaKAE6EXByb2plY3Qubm90X2ZvdW5kaAKQAQMSfQoOQ3JlYXRlUm9sZVJ1bGUSKy5hdHRlc3RhdGlvbi5hZG1pbi52MS5DcmVhdGVSb2xlUnVsZVJlcXVlc3QaHi5hdHRlc3RhdGlvbi5hZG1pbi52MS5Sb2xlUnVsZSIeysEYGigBOhFwcm9qZWN0Lm5vdF9mb3VuZGgCkAEDEpsBCg1MaXN0Um9sZVJ1bGVzEiouYXR0ZXN0YXRpb24uYWRtaW4udjEuTGlzdFJvbGVSdWxlc1JlcXVlc3QaKy5hdHRlc3RhdGlvbi5hZG1pbi52MS5MaXN0Um9sZVJ1bGVzUmVzcG9uc2UiMZACAcrBGCooAToRcHJvamVjdC5ub3RfZm91bmQ6DmN1cnNvci5pbnZhbGlkaAKQAQESiwEKDkRlbGV0ZVJvbGVSdWxlEisuYXR0ZXN0YXRpb24uYWRtaW4udjEuRGVsZXRlUm9sZVJ1bGVSZXF1ZXN0GiwuYXR0ZXN0YXRpb24uYWRtaW4udjEuRGVsZXRlUm9sZVJ1bGVSZXNwb25zZSIeysEYGigBOhFwcm9qZWN0Lm5vdF9mb3VuZGgCkAEDYgZwcm90bzM", [file_attestation_options_v1_options, file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Somebody who has signed in by the identity provider, as the provider named him when he did so last.
@@ -46,4 +51,775 @@ export type Person = Message<"attestation.admin.v1.Person"> & {
  */
 export const PersonSchema: GenMessage<Person> = /*@__PURE__*/
   messageDesc(file_attestation_admin_v1_people, 0);
+
+/**
+ * Somebody's role in a project.
+ *
+ * @generated from message attestation.admin.v1.Member
+ */
+export type Member = Message<"attestation.admin.v1.Member"> & {
+  /**
+   * Who.
+   *
+   * @generated from field: attestation.admin.v1.Person person = 1;
+   */
+  person?: Person | undefined;
+
+  /**
+   * The project; empty of an operator.
+   *
+   * @generated from field: string project_id = 2;
+   */
+  projectId: string;
+
+  /**
+   * That project's name.
+   *
+   * @generated from field: string project_name = 3;
+   */
+  projectName: string;
+
+  /**
+   * The highest that invitation and rules give.
+   *
+   * @generated from field: attestation.options.v1.Role role = 4;
+   */
+  role: Role;
+
+  /**
+   * The role by invitation; unset without one.
+   *
+   * @generated from field: attestation.options.v1.Role invited_as = 5;
+   */
+  invitedAs: Role;
+
+  /**
+   * The rules that give a role.
+   *
+   * @generated from field: repeated string rule_ids = 6;
+   */
+  ruleIds: string[];
+
+  /**
+   * When he signed in last.
+   *
+   * @generated from field: google.protobuf.Timestamp signed_in_at = 7;
+   */
+  signedInAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message attestation.admin.v1.Member.
+ * Use `create(MemberSchema)` to create a new message.
+ */
+export const MemberSchema: GenMessage<Member> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 1);
+
+/**
+ * Asks for a page of people.
+ *
+ * @generated from message attestation.admin.v1.ListPeopleRequest
+ */
+export type ListPeopleRequest = Message<"attestation.admin.v1.ListPeopleRequest"> & {
+  /**
+   * The project whose people; all when empty.
+   *
+   * @generated from field: string project_id = 1;
+   */
+  projectId: string;
+
+  /**
+   * How many at most; 50 when left out.
+   *
+   * @generated from field: optional int32 limit = 2;
+   */
+  limit?: number | undefined;
+
+  /**
+   * The `next_cursor` of the page before, with the same project.
+   *
+   * @generated from field: string cursor = 3;
+   */
+  cursor: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.ListPeopleRequest.
+ * Use `create(ListPeopleRequestSchema)` to create a new message.
+ */
+export const ListPeopleRequestSchema: GenMessage<ListPeopleRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 2);
+
+/**
+ * A page of people.
+ *
+ * @generated from message attestation.admin.v1.ListPeopleResponse
+ */
+export type ListPeopleResponse = Message<"attestation.admin.v1.ListPeopleResponse"> & {
+  /**
+   * Their roles, by person; one of several projects is there for each.
+   *
+   * @generated from field: repeated attestation.admin.v1.Member data = 1;
+   */
+  data: Member[];
+
+  /**
+   * Asks for the next page; empty on the last one.
+   *
+   * @generated from field: string next_cursor = 2;
+   */
+  nextCursor: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.ListPeopleResponse.
+ * Use `create(ListPeopleResponseSchema)` to create a new message.
+ */
+export const ListPeopleResponseSchema: GenMessage<ListPeopleResponse> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 3);
+
+/**
+ * Asks for another role.
+ *
+ * @generated from message attestation.admin.v1.SetRoleRequest
+ */
+export type SetRoleRequest = Message<"attestation.admin.v1.SetRoleRequest"> & {
+  /**
+   * The project; empty for operators.
+   *
+   * @generated from field: string project_id = 1;
+   */
+  projectId: string;
+
+  /**
+   * Who.
+   *
+   * @generated from field: string person_id = 2;
+   */
+  personId: string;
+
+  /**
+   * The role: `operator` without a project, another one in a project.
+   *
+   * @generated from field: attestation.options.v1.Role role = 3;
+   */
+  role: Role;
+};
+
+/**
+ * Describes the message attestation.admin.v1.SetRoleRequest.
+ * Use `create(SetRoleRequestSchema)` to create a new message.
+ */
+export const SetRoleRequestSchema: GenMessage<SetRoleRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 4);
+
+/**
+ * Asks for a role to be taken.
+ *
+ * @generated from message attestation.admin.v1.RemoveMemberRequest
+ */
+export type RemoveMemberRequest = Message<"attestation.admin.v1.RemoveMemberRequest"> & {
+  /**
+   * The project; empty for operators.
+   *
+   * @generated from field: string project_id = 1;
+   */
+  projectId: string;
+
+  /**
+   * Who.
+   *
+   * @generated from field: string person_id = 2;
+   */
+  personId: string;
+
+  /**
+   * Whether to revoke the API keys and remove the trust rules that he has made in the project as well.
+   *
+   * @generated from field: bool revoke_credentials = 3;
+   */
+  revokeCredentials: boolean;
+};
+
+/**
+ * Describes the message attestation.admin.v1.RemoveMemberRequest.
+ * Use `create(RemoveMemberRequestSchema)` to create a new message.
+ */
+export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 5);
+
+/**
+ * What was taken.
+ *
+ * @generated from message attestation.admin.v1.RemoveMemberResponse
+ */
+export type RemoveMemberResponse = Message<"attestation.admin.v1.RemoveMemberResponse"> & {
+  /**
+   * Whether he had a role.
+   *
+   * @generated from field: bool removed = 1;
+   */
+  removed: boolean;
+
+  /**
+   * The rules that gave him one, and will again when he signs in, for as long as he meets them.
+   *
+   * @generated from field: repeated string rule_ids = 2;
+   */
+  ruleIds: string[];
+
+  /**
+   * The API keys of the project that he has made and that worked; revoked now if that was asked for.
+   *
+   * @generated from field: repeated string api_key_ids = 3;
+   */
+  apiKeyIds: string[];
+
+  /**
+   * The trust rules of the project that he has made and that were in force; removed now if that was asked for.
+   *
+   * @generated from field: repeated string trust_rule_ids = 4;
+   */
+  trustRuleIds: string[];
+};
+
+/**
+ * Describes the message attestation.admin.v1.RemoveMemberResponse.
+ * Use `create(RemoveMemberResponseSchema)` to create a new message.
+ */
+export const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 6);
+
+/**
+ * An invitation.
+ *
+ * @generated from message attestation.admin.v1.Invitation
+ */
+export type Invitation = Message<"attestation.admin.v1.Invitation"> & {
+  /**
+   * `inv_` and a ULID.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The project; empty for operators.
+   *
+   * @generated from field: string project_id = 2;
+   */
+  projectId: string;
+
+  /**
+   * The role that it gives.
+   *
+   * @generated from field: attestation.options.v1.Role role = 3;
+   */
+  role: Role;
+
+  /**
+   * Who may accept it; empty: whoever has the link.
+   *
+   * @generated from field: string email = 4;
+   */
+  email: string;
+
+  /**
+   * Who has made it; unset: the holder of the admin token or of a sign-in link.
+   *
+   * @generated from field: attestation.admin.v1.Person created_by = 5;
+   */
+  createdBy?: Person | undefined;
+
+  /**
+   * When it was made.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 6;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * When it stops working.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 7;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * The address to open. Its fragment is a secret, which is in the answer that made it and nowhere else.
+   *
+   * @generated from field: string url = 8;
+   */
+  url: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.Invitation.
+ * Use `create(InvitationSchema)` to create a new message.
+ */
+export const InvitationSchema: GenMessage<Invitation> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 7);
+
+/**
+ * An invitation to make.
+ *
+ * @generated from message attestation.admin.v1.CreateInvitationRequest
+ */
+export type CreateInvitationRequest = Message<"attestation.admin.v1.CreateInvitationRequest"> & {
+  /**
+   * The project; empty for operators.
+   *
+   * @generated from field: string project_id = 1;
+   */
+  projectId: string;
+
+  /**
+   * The role that it gives: `operator` without a project, another one in a project.
+   *
+   * @generated from field: attestation.options.v1.Role role = 2;
+   */
+  role: Role;
+
+  /**
+   * The only e-mail address, in upper or lower case, that may accept it, if the provider has verified it; empty: whoever
+   * has the link first.
+   *
+   * @generated from field: string email = 3;
+   */
+  email: string;
+
+  /**
+   * How long it works, at most 30 days; 7 days when left out.
+   *
+   * @generated from field: google.protobuf.Duration lifetime = 4;
+   */
+  lifetime?: Duration | undefined;
+};
+
+/**
+ * Describes the message attestation.admin.v1.CreateInvitationRequest.
+ * Use `create(CreateInvitationRequestSchema)` to create a new message.
+ */
+export const CreateInvitationRequestSchema: GenMessage<CreateInvitationRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 8);
+
+/**
+ * Asks for a page of invitations.
+ *
+ * @generated from message attestation.admin.v1.ListInvitationsRequest
+ */
+export type ListInvitationsRequest = Message<"attestation.admin.v1.ListInvitationsRequest"> & {
+  /**
+   * The project; all when empty.
+   *
+   * @generated from field: string project_id = 1;
+   */
+  projectId: string;
+
+  /**
+   * How many at most; 50 when left out.
+   *
+   * @generated from field: optional int32 limit = 2;
+   */
+  limit?: number | undefined;
+
+  /**
+   * The `next_cursor` of the page before, with the same project.
+   *
+   * @generated from field: string cursor = 3;
+   */
+  cursor: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.ListInvitationsRequest.
+ * Use `create(ListInvitationsRequestSchema)` to create a new message.
+ */
+export const ListInvitationsRequestSchema: GenMessage<ListInvitationsRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 9);
+
+/**
+ * A page of invitations.
+ *
+ * @generated from message attestation.admin.v1.ListInvitationsResponse
+ */
+export type ListInvitationsResponse = Message<"attestation.admin.v1.ListInvitationsResponse"> & {
+  /**
+   * The invitations, newest first.
+   *
+   * @generated from field: repeated attestation.admin.v1.Invitation data = 1;
+   */
+  data: Invitation[];
+
+  /**
+   * Asks for the next page; empty on the last one.
+   *
+   * @generated from field: string next_cursor = 2;
+   */
+  nextCursor: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.ListInvitationsResponse.
+ * Use `create(ListInvitationsResponseSchema)` to create a new message.
+ */
+export const ListInvitationsResponseSchema: GenMessage<ListInvitationsResponse> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 10);
+
+/**
+ * The invitation to take back.
+ *
+ * @generated from message attestation.admin.v1.DeleteInvitationRequest
+ */
+export type DeleteInvitationRequest = Message<"attestation.admin.v1.DeleteInvitationRequest"> & {
+  /**
+   * The project; empty for operators.
+   *
+   * @generated from field: string project_id = 1;
+   */
+  projectId: string;
+
+  /**
+   * Its id.
+   *
+   * @generated from field: string id = 2;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.DeleteInvitationRequest.
+ * Use `create(DeleteInvitationRequestSchema)` to create a new message.
+ */
+export const DeleteInvitationRequestSchema: GenMessage<DeleteInvitationRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 11);
+
+/**
+ * What was taken back.
+ *
+ * @generated from message attestation.admin.v1.DeleteInvitationResponse
+ */
+export type DeleteInvitationResponse = Message<"attestation.admin.v1.DeleteInvitationResponse"> & {
+  /**
+   * Whether this call did it.
+   *
+   * @generated from field: bool deleted = 1;
+   */
+  deleted: boolean;
+};
+
+/**
+ * Describes the message attestation.admin.v1.DeleteInvitationResponse.
+ * Use `create(DeleteInvitationResponseSchema)` to create a new message.
+ */
+export const DeleteInvitationResponseSchema: GenMessage<DeleteInvitationResponse> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 12);
+
+/**
+ * A role rule.
+ *
+ * @generated from message attestation.admin.v1.RoleRule
+ */
+export type RoleRule = Message<"attestation.admin.v1.RoleRule"> & {
+  /**
+   * `rol_` and a ULID.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The project; empty for operators.
+   *
+   * @generated from field: string project_id = 2;
+   */
+  projectId: string;
+
+  /**
+   * The role that it gives.
+   *
+   * @generated from field: attestation.options.v1.Role role = 3;
+   */
+  role: Role;
+
+  /**
+   * The conditions on the person's claims, by their names.
+   *
+   * @generated from field: map<string, string> conditions = 4;
+   */
+  conditions: { [key: string]: string };
+
+  /**
+   * Who has made it; unset: the holder of the admin token or of a sign-in link.
+   *
+   * @generated from field: attestation.admin.v1.Person created_by = 5;
+   */
+  createdBy?: Person | undefined;
+
+  /**
+   * When it was made.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 6;
+   */
+  createdAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message attestation.admin.v1.RoleRule.
+ * Use `create(RoleRuleSchema)` to create a new message.
+ */
+export const RoleRuleSchema: GenMessage<RoleRule> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 13);
+
+/**
+ * A rule to make.
+ *
+ * @generated from message attestation.admin.v1.CreateRoleRuleRequest
+ */
+export type CreateRoleRuleRequest = Message<"attestation.admin.v1.CreateRoleRuleRequest"> & {
+  /**
+   * The project; empty for operators.
+   *
+   * @generated from field: string project_id = 1;
+   */
+  projectId: string;
+
+  /**
+   * The role that it gives: `operator` without a project, another one in a project.
+   *
+   * @generated from field: attestation.options.v1.Role role = 2;
+   */
+  role: Role;
+
+  /**
+   * Conditions on the claims of ID token and user info, by their names, all of which must hold.
+   *
+   * A condition is the whole value of the claim, or of an item of a list, in which `*` stands for any characters. One on
+   * `email` holds only if `email_verified` is true. One condition at least is not only `*`.
+   *
+   * @generated from field: map<string, string> conditions = 3;
+   */
+  conditions: { [key: string]: string };
+};
+
+/**
+ * Describes the message attestation.admin.v1.CreateRoleRuleRequest.
+ * Use `create(CreateRoleRuleRequestSchema)` to create a new message.
+ */
+export const CreateRoleRuleRequestSchema: GenMessage<CreateRoleRuleRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 14);
+
+/**
+ * Asks for a page of rules.
+ *
+ * @generated from message attestation.admin.v1.ListRoleRulesRequest
+ */
+export type ListRoleRulesRequest = Message<"attestation.admin.v1.ListRoleRulesRequest"> & {
+  /**
+   * The project; all when empty.
+   *
+   * @generated from field: string project_id = 1;
+   */
+  projectId: string;
+
+  /**
+   * How many at most; 50 when left out.
+   *
+   * @generated from field: optional int32 limit = 2;
+   */
+  limit?: number | undefined;
+
+  /**
+   * The `next_cursor` of the page before, with the same project.
+   *
+   * @generated from field: string cursor = 3;
+   */
+  cursor: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.ListRoleRulesRequest.
+ * Use `create(ListRoleRulesRequestSchema)` to create a new message.
+ */
+export const ListRoleRulesRequestSchema: GenMessage<ListRoleRulesRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 15);
+
+/**
+ * A page of rules.
+ *
+ * @generated from message attestation.admin.v1.ListRoleRulesResponse
+ */
+export type ListRoleRulesResponse = Message<"attestation.admin.v1.ListRoleRulesResponse"> & {
+  /**
+   * The rules, newest first.
+   *
+   * @generated from field: repeated attestation.admin.v1.RoleRule data = 1;
+   */
+  data: RoleRule[];
+
+  /**
+   * Asks for the next page; empty on the last one.
+   *
+   * @generated from field: string next_cursor = 2;
+   */
+  nextCursor: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.ListRoleRulesResponse.
+ * Use `create(ListRoleRulesResponseSchema)` to create a new message.
+ */
+export const ListRoleRulesResponseSchema: GenMessage<ListRoleRulesResponse> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 16);
+
+/**
+ * The rule to delete.
+ *
+ * @generated from message attestation.admin.v1.DeleteRoleRuleRequest
+ */
+export type DeleteRoleRuleRequest = Message<"attestation.admin.v1.DeleteRoleRuleRequest"> & {
+  /**
+   * The project; empty for operators.
+   *
+   * @generated from field: string project_id = 1;
+   */
+  projectId: string;
+
+  /**
+   * Its id.
+   *
+   * @generated from field: string id = 2;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.DeleteRoleRuleRequest.
+ * Use `create(DeleteRoleRuleRequestSchema)` to create a new message.
+ */
+export const DeleteRoleRuleRequestSchema: GenMessage<DeleteRoleRuleRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 17);
+
+/**
+ * What was deleted.
+ *
+ * @generated from message attestation.admin.v1.DeleteRoleRuleResponse
+ */
+export type DeleteRoleRuleResponse = Message<"attestation.admin.v1.DeleteRoleRuleResponse"> & {
+  /**
+   * Whether this call did it.
+   *
+   * @generated from field: bool deleted = 1;
+   */
+  deleted: boolean;
+};
+
+/**
+ * Describes the message attestation.admin.v1.DeleteRoleRuleResponse.
+ * Use `create(DeleteRoleRuleResponseSchema)` to create a new message.
+ */
+export const DeleteRoleRuleResponseSchema: GenMessage<DeleteRoleRuleResponse> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_people, 18);
+
+/**
+ * People and their roles, with the identity provider of the service. Called as ProjectService.
+ *
+ * A role is of one project, or of the installation: that of operators, for which `project_id` is empty. It comes by an
+ * invitation or by a role rule. What a call changes is in force with the next request of the person.
+ *
+ * @generated from service attestation.admin.v1.PersonService
+ */
+export const PersonService: GenService<{
+  /**
+   * The people with a role in a project, or all.
+   *
+   * @generated from rpc attestation.admin.v1.PersonService.ListPeople
+   */
+  listPeople: {
+    methodKind: "unary";
+    input: typeof ListPeopleRequestSchema;
+    output: typeof ListPeopleResponseSchema;
+  },
+  /**
+   * Gives somebody who has a role in the project another one. A higher role by a rule stays.
+   *
+   * @generated from rpc attestation.admin.v1.PersonService.SetRole
+   */
+  setRole: {
+    methodKind: "unary";
+    input: typeof SetRoleRequestSchema;
+    output: typeof MemberSchema;
+  },
+  /**
+   * Takes somebody's role in the project. A rule that he meets gives it again when he signs in the next time.
+   *
+   * @generated from rpc attestation.admin.v1.PersonService.RemoveMember
+   */
+  removeMember: {
+    methodKind: "unary";
+    input: typeof RemoveMemberRequestSchema;
+    output: typeof RemoveMemberResponseSchema;
+  },
+  /**
+   * Makes a link by which somebody who signs in gets a role, once.
+   *
+   * @generated from rpc attestation.admin.v1.PersonService.CreateInvitation
+   */
+  createInvitation: {
+    methodKind: "unary";
+    input: typeof CreateInvitationRequestSchema;
+    output: typeof InvitationSchema;
+  },
+  /**
+   * The invitations that nobody has accepted and that have not expired, newest first.
+   *
+   * @generated from rpc attestation.admin.v1.PersonService.ListInvitations
+   */
+  listInvitations: {
+    methodKind: "unary";
+    input: typeof ListInvitationsRequestSchema;
+    output: typeof ListInvitationsResponseSchema;
+  },
+  /**
+   * Takes an invitation back. Changes nothing if there is none with this id, or if it was accepted.
+   *
+   * @generated from rpc attestation.admin.v1.PersonService.DeleteInvitation
+   */
+  deleteInvitation: {
+    methodKind: "unary";
+    input: typeof DeleteInvitationRequestSchema;
+    output: typeof DeleteInvitationResponseSchema;
+  },
+  /**
+   * Makes a rule by which people get a role when they sign in. A project has at most 20.
+   *
+   * @generated from rpc attestation.admin.v1.PersonService.CreateRoleRule
+   */
+  createRoleRule: {
+    methodKind: "unary";
+    input: typeof CreateRoleRuleRequestSchema;
+    output: typeof RoleRuleSchema;
+  },
+  /**
+   * The rules of a project, or all, newest first.
+   *
+   * @generated from rpc attestation.admin.v1.PersonService.ListRoleRules
+   */
+  listRoleRules: {
+    methodKind: "unary";
+    input: typeof ListRoleRulesRequestSchema;
+    output: typeof ListRoleRulesResponseSchema;
+  },
+  /**
+   * Deletes a rule, and the roles that it gave. Changes nothing if there is none with this id.
+   *
+   * @generated from rpc attestation.admin.v1.PersonService.DeleteRoleRule
+   */
+  deleteRoleRule: {
+    methodKind: "unary";
+    input: typeof DeleteRoleRuleRequestSchema;
+    output: typeof DeleteRoleRuleResponseSchema;
+  },
+}> = /*@__PURE__*/
+  serviceDesc(file_attestation_admin_v1_people, 0);
 

@@ -6,6 +6,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Person } from "./people_pb.js";
 import { file_attestation_admin_v1_people } from "./people_pb.js";
+import type { Role } from "../../options/v1/options_pb.js";
 import { file_attestation_options_v1_options } from "../../options/v1/options_pb.js";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
@@ -16,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/admin/v1/sessions.proto.
  */
 export const file_attestation_admin_v1_sessions: GenFile = /*@__PURE__*/
-  fileDesc("CiNhdHRlc3RhdGlvbi9hZG1pbi92MS9zZXNzaW9ucy5wcm90bxIUYXR0ZXN0YXRpb24uYWRtaW4udjEidwoXQ3JlYXRlU2lnbkluTGlua1JlcXVlc3QSHQoKcHJvamVjdF9pZBgBIAEoCUIJukgGcgQQARhAEj0KCGxpZmV0aW1lGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhC6SA2qAQoiBAiAowUyAgg8ImkKClNpZ25JbkxpbmsSCgoCaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRILCgN1cmwYAyABKAkSLgoKZXhwaXJlc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAipgEKE0xpc3RTZXNzaW9uc1JlcXVlc3QSHwoKcHJvamVjdF9pZBgBIAEoCUIJukgGcgQQARhASAASGwoIb3BlcmF0b3IYAiABKAhCB7pIBGoCCAFIABIkCgVsaW1pdBgDIAEoBUIQukgHGgUYyAEoAYLCGAI1MEgBiAEBEhgKBmN1cnNvchgEIAEoCUIIukgFcgMYgARCBwoFb3duZXJCCAoGX2xpbWl0IlwKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEi8KBGRhdGEYASADKAsyIS5hdHRlc3RhdGlvbi5hZG1pbi52MS5PcGVuU2Vzc2lvbhITCgtuZXh0X2N1cnNvchgCIAEoCSKkAgoLT3BlblNlc3Npb24SCgoCaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRIUCgxwcm9qZWN0X25hbWUYAyABKAkSDwoHbGlua19pZBgEIAEoCRIuCgpjcmVhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxsYXN0X3VzZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmlzX293bhgIIAEoCBIsCgZwZXJzb24YCSABKAsyHC5hdHRlc3RhdGlvbi5hZG1pbi52MS5QZXJzb24iKgoRRW5kU2Vzc2lvblJlcXVlc3QSFQoCaWQYASABKAlCCbpIBnIEEAEYQCIjChJFbmRTZXNzaW9uUmVzcG9uc2USDQoFZW5kZWQYASABKAgiNAoVUmV2b2tlU2Vzc2lvbnNSZXF1ZXN0EhsKCnByb2plY3RfaWQYASABKAlCB7pIBHICGEAiOQoWUmV2b2tlU2Vzc2lvbnNSZXNwb25zZRIQCghzZXNzaW9ucxgBIAEoBRINCgVsaW5rcxgCIAEoBSIWChRHZXRTaWduSW5XYXlzUmVxdWVzdCIzCgpTaWduSW5XYXlzEhAKCHByb3ZpZGVyGAEgASgJEhMKC2FkbWluX3Rva2VuGAIgASgIIhQKElN0YXJ0U2lnbkluUmVxdWVzdCIiChNTdGFydFNpZ25JblJlc3BvbnNlEgsKA3VybBgBIAEoCSKDAQoNU2lnbkluUmVxdWVzdBIhCgthZG1pbl90b2tlbhgBIAEoCUIKukgHcgUQARiABEgAEhoKBGxpbmsYAiABKAlCCrpIB3IFEAEYgAFIABIeCghjYWxsYmFjaxgDIAEoCUIKukgHcgUQARiAQEgAQhMKCmNyZWRlbnRpYWwSBbpIAggBIhMKEUdldFNlc3Npb25SZXF1ZXN0IoMCCgdTZXNzaW9uEgoKAmlkGAEgASgJEhIKCnByb2plY3RfaWQYAiABKAkSFAoMcHJvamVjdF9uYW1lGAMgASgJEi4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnNjb3BlcxgGIAMoCRIQCghiYXNlX3VybBgHIAEoCRISCgp2ZXJpZnlfdXJsGAggASgJEiwKBnBlcnNvbhgJIAEoCzIcLmF0dGVzdGF0aW9uLmFkbWluLnYxLlBlcnNvbiIQCg5TaWduT3V0UmVxdWVzdCInCg9TaWduT3V0UmVzcG9uc2USFAoMcHJvdmlkZXJfdXJsGAEgASgJMpIICg5TZXNzaW9uU2VydmljZRKAAQoQQ3JlYXRlU2lnbkluTGluaxItLmF0dGVzdGF0aW9uLmFkbWluLnYxLkNyZWF0ZVNpZ25JbkxpbmtSZXF1ZXN0GiAuYXR0ZXN0YXRpb24uYWRtaW4udjEuU2lnbkluTGluayIbysEYFygBOhFwcm9qZWN0Lm5vdF9mb3VuZGgBEpUBCgxMaXN0U2Vzc2lvbnMSKS5hdHRlc3RhdGlvbi5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiouYXR0ZXN0YXRpb24uYWRtaW4udjEuTGlzdFNlc3Npb25zUmVzcG9uc2UiLpACAcrBGCcoAToRcHJvamVjdC5ub3RfZm91bmQ6DmN1cnNvci5pbnZhbGlkaAESaQoKRW5kU2Vzc2lvbhInLmF0dGVzdGF0aW9uLmFkbWluLnYxLkVuZFNlc3Npb25SZXF1ZXN0GiguYXR0ZXN0YXRpb24uYWRtaW4udjEuRW5kU2Vzc2lvblJlc3BvbnNlIgjKwRgEKAFoARKIAQoOUmV2b2tlU2Vzc2lvbnMSKy5hdHRlc3RhdGlvbi5hZG1pbi52MS5SZXZva2VTZXNzaW9uc1JlcXVlc3QaLC5hdHRlc3RhdGlvbi5hZG1pbi52MS5SZXZva2VTZXNzaW9uc1Jlc3BvbnNlIhvKwRgXKAE6EXByb2plY3Qubm90X2ZvdW5kaAESaAoNR2V0U2lnbkluV2F5cxIqLmF0dGVzdGF0aW9uLmFkbWluLnYxLkdldFNpZ25JbldheXNSZXF1ZXN0GiAuYXR0ZXN0YXRpb24uYWRtaW4udjEuU2lnbkluV2F5cyIJkAIBysEYAigCEmoKC1N0YXJ0U2lnbkluEiguYXR0ZXN0YXRpb24uYWRtaW4udjEuU3RhcnRTaWduSW5SZXF1ZXN0GikuYXR0ZXN0YXRpb24uYWRtaW4udjEuU3RhcnRTaWduSW5SZXNwb25zZSIGysEYAigCElQKBlNpZ25JbhIjLmF0dGVzdGF0aW9uLmFkbWluLnYxLlNpZ25JblJlcXVlc3QaHS5hdHRlc3RhdGlvbi5hZG1pbi52MS5TZXNzaW9uIgbKwRgCKAISYQoKR2V0U2Vzc2lvbhInLmF0dGVzdGF0aW9uLmFkbWluLnYxLkdldFNlc3Npb25SZXF1ZXN0Gh0uYXR0ZXN0YXRpb24uYWRtaW4udjEuU2Vzc2lvbiILkAIBysEYBCgDaAMSYAoHU2lnbk91dBIkLmF0dGVzdGF0aW9uLmFkbWluLnYxLlNpZ25PdXRSZXF1ZXN0GiUuYXR0ZXN0YXRpb24uYWRtaW4udjEuU2lnbk91dFJlc3BvbnNlIgjKwRgEKANoA2IGcHJvdG8z", [file_attestation_admin_v1_people, file_attestation_options_v1_options, file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("CiNhdHRlc3RhdGlvbi9hZG1pbi92MS9zZXNzaW9ucy5wcm90bxIUYXR0ZXN0YXRpb24uYWRtaW4udjEidwoXQ3JlYXRlU2lnbkluTGlua1JlcXVlc3QSHQoKcHJvamVjdF9pZBgBIAEoCUIJukgGcgQQARhAEj0KCGxpZmV0aW1lGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhC6SA2qAQoiBAiAowUyAgg8ImkKClNpZ25JbkxpbmsSCgoCaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRILCgN1cmwYAyABKAkSLgoKZXhwaXJlc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiqgEKE0xpc3RTZXNzaW9uc1JlcXVlc3QSIwoKcHJvamVjdF9pZBgBIAEoCUINukgGcgQQARhA4MIYAUgAEhsKCG9wZXJhdG9yGAIgASgIQge6SARqAggBSAASJAoFbGltaXQYAyABKAVCELpIBxoFGMgBKAGCwhgCNTBIAYgBARIYCgZjdXJzb3IYBCABKAlCCLpIBXIDGIAEQgcKBW93bmVyQggKBl9saW1pdCJcChRMaXN0U2Vzc2lvbnNSZXNwb25zZRIvCgRkYXRhGAEgAygLMiEuYXR0ZXN0YXRpb24uYWRtaW4udjEuT3BlblNlc3Npb24SEwoLbmV4dF9jdXJzb3IYAiABKAkipAIKC09wZW5TZXNzaW9uEgoKAmlkGAEgASgJEhIKCnByb2plY3RfaWQYAiABKAkSFAoMcHJvamVjdF9uYW1lGAMgASgJEg8KB2xpbmtfaWQYBCABKAkSLgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMbGFzdF91c2VkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpleHBpcmVzX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZpc19vd24YCCABKAgSLAoGcGVyc29uGAkgASgLMhwuYXR0ZXN0YXRpb24uYWRtaW4udjEuUGVyc29uIi4KEUVuZFNlc3Npb25SZXF1ZXN0EhkKAmlkGAEgASgJQg26SAZyBBABGEDgwhgEIiMKEkVuZFNlc3Npb25SZXNwb25zZRINCgVlbmRlZBgBIAEoCCI4ChVSZXZva2VTZXNzaW9uc1JlcXVlc3QSHwoKcHJvamVjdF9pZBgBIAEoCUILukgEcgIYQODCGAEiOQoWUmV2b2tlU2Vzc2lvbnNSZXNwb25zZRIQCghzZXNzaW9ucxgBIAEoBRINCgVsaW5rcxgCIAEoBSIWChRHZXRTaWduSW5XYXlzUmVxdWVzdCIzCgpTaWduSW5XYXlzEhAKCHByb3ZpZGVyGAEgASgJEhMKC2FkbWluX3Rva2VuGAIgASgIIjIKElN0YXJ0U2lnbkluUmVxdWVzdBIcCgppbnZpdGF0aW9uGAEgASgJQgi6SAVyAxiAASIiChNTdGFydFNpZ25JblJlc3BvbnNlEgsKA3VybBgBIAEoCSKDAQoNU2lnbkluUmVxdWVzdBIhCgthZG1pbl90b2tlbhgBIAEoCUIKukgHcgUQARiABEgAEhoKBGxpbmsYAiABKAlCCrpIB3IFEAEYgAFIABIeCghjYWxsYmFjaxgDIAEoCUIKukgHcgUQARiAQEgAQhMKCmNyZWRlbnRpYWwSBbpIAggBIhMKEUdldFNlc3Npb25SZXF1ZXN0IuYCCgdTZXNzaW9uEgoKAmlkGAEgASgJEhIKCnByb2plY3RfaWQYAiABKAkSFAoMcHJvamVjdF9uYW1lGAMgASgJEi4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnNjb3BlcxgGIAMoCRIQCghiYXNlX3VybBgHIAEoCRISCgp2ZXJpZnlfdXJsGAggASgJEiwKBnBlcnNvbhgJIAEoCzIcLmF0dGVzdGF0aW9uLmFkbWluLnYxLlBlcnNvbhIqCgRyb2xlGAogASgOMhwuYXR0ZXN0YXRpb24ub3B0aW9ucy52MS5Sb2xlEjUKC21lbWJlcnNoaXBzGAsgAygLMiAuYXR0ZXN0YXRpb24uYWRtaW4udjEuTWVtYmVyc2hpcCJiCgpNZW1iZXJzaGlwEhIKCnByb2plY3RfaWQYASABKAkSFAoMcHJvamVjdF9uYW1lGAIgASgJEioKBHJvbGUYAyABKA4yHC5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLlJvbGUiEAoOU2lnbk91dFJlcXVlc3QiJwoPU2lnbk91dFJlc3BvbnNlEhQKDHByb3ZpZGVyX3VybBgBIAEoCTKbCAoOU2Vzc2lvblNlcnZpY2USgAEKEENyZWF0ZVNpZ25JbkxpbmsSLS5hdHRlc3RhdGlvbi5hZG1pbi52MS5DcmVhdGVTaWduSW5MaW5rUmVxdWVzdBogLmF0dGVzdGF0aW9uLmFkbWluLnYxLlNpZ25JbkxpbmsiG8rBGBcoAToRcHJvamVjdC5ub3RfZm91bmRoARKYAQoMTGlzdFNlc3Npb25zEikuYXR0ZXN0YXRpb24uYWRtaW4udjEuTGlzdFNlc3Npb25zUmVxdWVzdBoqLmF0dGVzdGF0aW9uLmFkbWluLnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlIjGQAgHKwRgqKAE6EXByb2plY3Qubm90X2ZvdW5kOg5jdXJzb3IuaW52YWxpZGgCkAEBEmwKCkVuZFNlc3Npb24SJy5hdHRlc3RhdGlvbi5hZG1pbi52MS5FbmRTZXNzaW9uUmVxdWVzdBooLmF0dGVzdGF0aW9uLmFkbWluLnYxLkVuZFNlc3Npb25SZXNwb25zZSILysEYBygBaAKQAQESiwEKDlJldm9rZVNlc3Npb25zEisuYXR0ZXN0YXRpb24uYWRtaW4udjEuUmV2b2tlU2Vzc2lvbnNSZXF1ZXN0GiwuYXR0ZXN0YXRpb24uYWRtaW4udjEuUmV2b2tlU2Vzc2lvbnNSZXNwb25zZSIeysEYGigBOhFwcm9qZWN0Lm5vdF9mb3VuZGgCkAEDEmgKDUdldFNpZ25JbldheXMSKi5hdHRlc3RhdGlvbi5hZG1pbi52MS5HZXRTaWduSW5XYXlzUmVxdWVzdBogLmF0dGVzdGF0aW9uLmFkbWluLnYxLlNpZ25JbldheXMiCZACAcrBGAIoAhJqCgtTdGFydFNpZ25JbhIoLmF0dGVzdGF0aW9uLmFkbWluLnYxLlN0YXJ0U2lnbkluUmVxdWVzdBopLmF0dGVzdGF0aW9uLmFkbWluLnYxLlN0YXJ0U2lnbkluUmVzcG9uc2UiBsrBGAIoAhJUCgZTaWduSW4SIy5hdHRlc3RhdGlvbi5hZG1pbi52MS5TaWduSW5SZXF1ZXN0Gh0uYXR0ZXN0YXRpb24uYWRtaW4udjEuU2Vzc2lvbiIGysEYAigCEmEKCkdldFNlc3Npb24SJy5hdHRlc3RhdGlvbi5hZG1pbi52MS5HZXRTZXNzaW9uUmVxdWVzdBodLmF0dGVzdGF0aW9uLmFkbWluLnYxLlNlc3Npb24iC5ACAcrBGAQoA2gDEmAKB1NpZ25PdXQSJC5hdHRlc3RhdGlvbi5hZG1pbi52MS5TaWduT3V0UmVxdWVzdBolLmF0dGVzdGF0aW9uLmFkbWluLnYxLlNpZ25PdXRSZXNwb25zZSIIysEYBCgDaANiBnByb3RvMw", [file_attestation_admin_v1_people, file_attestation_options_v1_options, file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Asks for a link.
@@ -384,6 +385,12 @@ export const SignInWaysSchema: GenMessage<SignInWays> = /*@__PURE__*/
  * @generated from message attestation.admin.v1.StartSignInRequest
  */
 export type StartSignInRequest = Message<"attestation.admin.v1.StartSignInRequest"> & {
+  /**
+   * The fragment of an invitation, to be accepted when the sign-in completes.
+   *
+   * @generated from field: string invitation = 1;
+   */
+  invitation: string;
 };
 
 /**
@@ -488,7 +495,7 @@ export type Session = Message<"attestation.admin.v1.Session"> & {
   id: string;
 
   /**
-   * The project that it is bound to; empty in the operator's, which may act for every project.
+   * The project that it is bound to; empty in one of an operator, who may act for every project, or of a person.
    *
    * @generated from field: string project_id = 2;
    */
@@ -542,6 +549,20 @@ export type Session = Message<"attestation.admin.v1.Session"> & {
    * @generated from field: attestation.admin.v1.Person person = 9;
    */
   person?: Person | undefined;
+
+  /**
+   * What it may do: in its project, or in the one that `Attest-Project` names.
+   *
+   * @generated from field: attestation.options.v1.Role role = 10;
+   */
+  role: Role;
+
+  /**
+   * The person's roles; empty in an operator's session, which may act for every project.
+   *
+   * @generated from field: repeated attestation.admin.v1.Membership memberships = 11;
+   */
+  memberships: Membership[];
 };
 
 /**
@@ -550,6 +571,41 @@ export type Session = Message<"attestation.admin.v1.Session"> & {
  */
 export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_attestation_admin_v1_sessions, 15);
+
+/**
+ * A role in a project.
+ *
+ * @generated from message attestation.admin.v1.Membership
+ */
+export type Membership = Message<"attestation.admin.v1.Membership"> & {
+  /**
+   * The project.
+   *
+   * @generated from field: string project_id = 1;
+   */
+  projectId: string;
+
+  /**
+   * Its name.
+   *
+   * @generated from field: string project_name = 2;
+   */
+  projectName: string;
+
+  /**
+   * The role.
+   *
+   * @generated from field: attestation.options.v1.Role role = 3;
+   */
+  role: Role;
+};
+
+/**
+ * Describes the message attestation.admin.v1.Membership.
+ * Use `create(MembershipSchema)` to create a new message.
+ */
+export const MembershipSchema: GenMessage<Membership> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_sessions, 16);
 
 /**
  * Asks for the caller's session to end.
@@ -564,7 +620,7 @@ export type SignOutRequest = Message<"attestation.admin.v1.SignOutRequest"> & {
  * Use `create(SignOutRequestSchema)` to create a new message.
  */
 export const SignOutRequestSchema: GenMessage<SignOutRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_sessions, 16);
+  messageDesc(file_attestation_admin_v1_sessions, 17);
 
 /**
  * The session has ended.
@@ -585,15 +641,15 @@ export type SignOutResponse = Message<"attestation.admin.v1.SignOutResponse"> & 
  * Use `create(SignOutResponseSchema)` to create a new message.
  */
 export const SignOutResponseSchema: GenMessage<SignOutResponse> = /*@__PURE__*/
-  messageDesc(file_attestation_admin_v1_sessions, 17);
+  messageDesc(file_attestation_admin_v1_sessions, 18);
 
 /**
  * Sessions of people who are signed in to the dashboard. Called as ProjectService.
  *
  * A session is a cookie, which a browser sends with calls of its own origin only. It stands in for the credential of
  * the RPCs whose options allow it, by Connect with JSON, and acts for one environment of one project: that of the
- * request headers `Attest-Environment` (`live` or `test`) and, in an operator's session, `Attest-Project`. It ends when
- * its time is over, when it is not used for an hour, by SignOut, EndSession or RevokeSessions, and when the admin token
+ * request headers `Attest-Environment` (`live` or `test`) and, in a session of an operator or person, `Attest-Project`; a
+ * person with a role in one project only need not name it. It ends when its time is over, when it is not used for an hour, by SignOut, EndSession or RevokeSessions, and when the admin token
  * changes.
  *
  * @generated from service attestation.admin.v1.SessionService
@@ -613,6 +669,9 @@ export const SessionService: GenService<{
    * The sessions that have not ended, newest first. Those of an earlier admin token open nothing any more, and are listed
    * for up to an hour.
    *
+   * Those of a project are by its links, and of people with a role in it who are no operators. A person below `admin` sees
+   * only his own.
+   *
    * @generated from rpc attestation.admin.v1.SessionService.ListSessions
    */
   listSessions: {
@@ -621,7 +680,8 @@ export const SessionService: GenService<{
     output: typeof ListSessionsResponseSchema;
   },
   /**
-   * Ends one session. Changes nothing if there is none with this id, or if it has ended.
+   * Ends one session of those that ListSessions shows the caller. Changes nothing if there is none with this id, or if it
+   * has ended.
    *
    * @generated from rpc attestation.admin.v1.SessionService.EndSession
    */

@@ -1,5 +1,5 @@
 import type { Sql } from '../../database/connect.js';
-import type { PersonRow } from './people.js';
+import { type MembershipRow, membershipsColumn, type PersonRow, personColumn } from './people.js';
 
 /** A stored session. */
 export type SessionRow = {
@@ -15,6 +15,9 @@ export type SessionRow = {
   operatorRule: string | null;
 };
 
+/** A session that is used, with the roles of its person, the highest of each project. */
+export type UsedSessionRow = SessionRow & { memberships: MembershipRow[] };
+
 /** A session as it is listed: who started it by which link, and when it was last used, to the minute. */
 export type OpenSessionRow = SessionRow & { linkId: string | null; lastUsedAt: Date };
 
@@ -27,7 +30,7 @@ const isOpen = (sql: Sql) => sql`
 const columns = (sql: Sql) => sql`
   s.id, s.project_id AS "projectId", p.name AS "projectName", s.created_at AS "createdAt", s.expires_at AS "expiresAt",
   s.operator_rule AS "operatorRule",
-  CASE WHEN o.id IS NOT NULL THEN jsonb_build_object('id', o.id, 'name', o.name, 'email', o.email) END AS person`;
+  ${personColumn(sql)} AS person`;
 
 const tables = (sql: Sql) => sql`
   session s LEFT JOIN project p ON p.id = s.project_id LEFT JOIN person o ON o.id = s.person_id`;
@@ -56,9 +59,12 @@ export async function insertSession(
 }
 
 /** Finds the session of a cookie, by its hashes, unless it has ended, and records its use to the minute. */
-export async function useSession(sql: Sql, hashes: readonly Uint8Array[]): Promise<SessionRow | undefined> {
-  const rows = await sql<(SessionRow & { isStale: boolean })[]>`
-    SELECT ${columns(sql)}, s.last_used_at < clock_timestamp() - interval '1 minute' AS "isStale"
+export async function useSession(
+  sql: Sql,
+  hashes: readonly Uint8Array[],
+): Promise<UsedSessionRow | undefined> {
+  const rows = await sql<(UsedSessionRow & { isStale: boolean })[]>`
+    SELECT ${columns(sql)}, ${membershipsColumn(sql, sql`s.person_id`)} AS memberships, s.last_used_at < clock_timestamp() - interval '1 minute' AS "isStale"
     FROM ${tables(sql)}
     WHERE s.hash IN ${sql(hashes.map((hash) => Buffer.from(hash)))} AND ${isOpen(sql)}`;
   const [row] = rows;
@@ -66,28 +72,52 @@ export async function useSession(sql: Sql, hashes: readonly Uint8Array[]): Promi
   return row;
 }
 
-/**
- * Lists the sessions that have not ended, newest first, below an id: those of a project, with null the operator's, with
- * undefined all.
- */
+/** Whose sessions: of a project, of the operators, of one person, or all. */
+export type SessionOwner =
+  | { kind: 'project'; projectId: string }
+  | { kind: 'operators' }
+  | { kind: 'person'; personId: string }
+  | { kind: 'all' };
+
+/** A project's sessions are by its links, and of people with a role in it who are no operators. */
+const isOf = (sql: Sql, owner: SessionOwner) => {
+  if (owner.kind === 'all') return sql`true`;
+  if (owner.kind === 'person') return sql`s.person_id = ${owner.personId}`;
+  if (owner.kind === 'operators')
+    return sql`s.project_id IS NULL AND (s.person_id IS NULL OR ${isOperators(sql)})`;
+  const { projectId } = owner;
+  return sql`
+    (s.project_id = ${projectId} OR NOT ${isOperators(sql)}
+      AND EXISTS (SELECT FROM membership m WHERE m.person_id = s.person_id AND m.project_id = ${projectId}))`;
+};
+
+const isOperators = (sql: Sql) => sql`
+  (s.operator_rule IS NOT NULL
+    OR EXISTS (SELECT FROM membership m WHERE m.person_id = s.person_id AND m.project_id IS NULL))`;
+
+/** Lists the sessions of an owner that have not ended, newest first, below an id. */
 export async function listSessions(
   sql: Sql,
-  query: { projectId: string | null | undefined; before: string | undefined; limit: number },
+  query: { owner: SessionOwner; before: string | undefined; limit: number },
 ): Promise<OpenSessionRow[]> {
-  const { projectId, before, limit } = query;
+  const { owner, before, limit } = query;
   return sql<OpenSessionRow[]>`
     SELECT ${columns(sql)}, s.link_id AS "linkId", s.last_used_at AS "lastUsedAt"
     FROM ${tables(sql)}
-    WHERE ${isOpen(sql)}
-      ${projectId === undefined ? sql`` : projectId === null ? sql`AND s.project_id IS NULL` : sql`AND s.project_id = ${projectId}`}
+    WHERE ${isOpen(sql)} AND ${isOf(sql, owner)}
       ${before === undefined ? sql`` : sql`AND s.id < ${before}`}
     ORDER BY s.id DESC LIMIT ${limit}`;
 }
 
-/** Ends one session. @returns its project, null if it was the operator's; undefined if it had ended before */
-export async function deleteSession(sql: Sql, id: string): Promise<{ projectId: string | null } | undefined> {
+/** Ends one session if it is of the owner. @returns its project, null if it has none; undefined if it had ended before */
+export async function deleteSession(
+  sql: Sql,
+  id: string,
+  owner: SessionOwner,
+): Promise<{ projectId: string | null } | undefined> {
   const rows = await sql<{ projectId: string | null; wasOpen: boolean }[]>`
-    DELETE FROM session s WHERE s.id = ${id} RETURNING s.project_id AS "projectId", ${isOpen(sql)} AS "wasOpen"`;
+    DELETE FROM session s WHERE s.id = ${id} AND ${isOf(sql, owner)}
+    RETURNING s.project_id AS "projectId", ${isOpen(sql)} AS "wasOpen"`;
   return rows.find(({ wasOpen }) => wasOpen);
 }
 
@@ -116,13 +146,13 @@ export async function useSignInLink(
   return rows.find(({ isUsable }) => isUsable);
 }
 
-/** Ends all sessions and links of a project; with null, the operator's sessions. */
+/** Ends all sessions of a project, and its links; with null, the operators' sessions. */
 export async function deleteSessionsOf(
   tx: Sql,
   projectId: string | null,
 ): Promise<{ sessions: number; links: number }> {
-  const sessions = await tx`
-    DELETE FROM session WHERE project_id IS NOT DISTINCT FROM ${projectId} RETURNING id`;
+  const owner: SessionOwner = projectId === null ? { kind: 'operators' } : { kind: 'project', projectId };
+  const sessions = await tx`DELETE FROM session s WHERE ${isOf(tx, owner)} RETURNING s.id`;
   const links = await tx`DELETE FROM sign_in_link WHERE project_id = ${projectId} RETURNING id`;
   return { sessions: sessions.length, links: links.length };
 }

@@ -17,7 +17,7 @@ export type TrustRuleInputDeps = {
 };
 
 /** The claims that every rule checks by itself. */
-const CHECKED_CLAIMS = ['aud', 'exp', 'iat', 'iss', 'jti', 'nbf'];
+export const CHECKED_CLAIMS = ['aud', 'exp', 'iat', 'iss', 'jti', 'nbf'];
 const DEFAULT_SCOPES = ['attestations:read', 'attestations:write'];
 
 /** Throws `request.invalid` if an issuer is no address, or one that the service may not call. */
@@ -39,9 +39,10 @@ export function readTrustRule(
 ): Omit<NewTrustRule, 'id' | 'projectId'> {
   const { environment, issuer, audience, conditions, recordedClaims } = request;
   const scopes = validateScopes(request.scopes, deps.scopes);
-  const texts = [issuer, audience, ...Object.entries(conditions).flat(), ...recordedClaims];
+  const texts = [issuer, audience, ...recordedClaims];
   const problems = [
-    ...conditionProblems(issuer, conditions),
+    ...conditionProblems(conditions, CHECKED_CLAIMS),
+    ...ownerProblems(issuer, conditions),
     ...texts.filter((text) => storableText(text) !== text).map(() => ({ path: '', message: 'has U+0000' })),
   ];
   if (problems.length > 0) throw invalidRequest(problems);
@@ -58,16 +59,35 @@ export function readTrustRule(
   };
 }
 
-function conditionProblems(issuer: string, conditions: Readonly<Record<string, string>>): Problem[] {
-  const checked = CHECKED_CLAIMS.filter((name) => Object.hasOwn(conditions, name)).map((name) => ({
-    path: `/conditions/${name}`,
-    message: 'takes no condition: every rule checks this claim by itself',
-  }));
-  if (Object.values(conditions).every((pattern) => /^\*+$/.test(pattern)))
-    return [...checked, { path: '/conditions', message: 'must have one that is not only *' }];
+/** The problems of the conditions of a rule: names that take none, patterns that match everything, text that cannot be stored. */
+export function conditionProblems(
+  conditions: Readonly<Record<string, string>>,
+  checkedClaims: readonly string[],
+): Problem[] {
+  const checked = checkedClaims
+    .filter((name) => Object.hasOwn(conditions, name))
+    .map((name) => ({
+      path: `/conditions/${name}`,
+      message: 'takes no condition: every rule checks this claim by itself',
+    }));
+  const texts = Object.entries(conditions).flat();
+  const isUnstorable = texts.some((text) => storableText(text) !== text);
+  return [
+    ...checked,
+    ...(isUnstorable ? [{ path: '', message: 'has U+0000' }] : []),
+    ...(isOpen(conditions) ? [{ path: '/conditions', message: 'must have one that is not only *' }] : []),
+  ];
+}
+
+/** The problem of conditions that name no owner, for an issuer that signs tokens for everybody. */
+function ownerProblems(issuer: string, conditions: Readonly<Record<string, string>>): Problem[] {
   const known = findKnownIssuer(issuer);
-  if (known === undefined || namesOwner(known, conditions)) return checked;
+  if (known === undefined || isOpen(conditions) || namesOwner(known, conditions)) return [];
   const names = Object.keys(known.owners).join(', ');
   const message = `must have one that names an owner before its first *, as acme/* does, of ${names}: this issuer signs tokens for everybody`;
-  return [...checked, { path: '/conditions', message }];
+  return [{ path: '/conditions', message }];
+}
+
+function isOpen(conditions: Readonly<Record<string, string>>): boolean {
+  return Object.values(conditions).every((pattern) => /^\*+$/.test(pattern));
 }

@@ -3,6 +3,7 @@ import {
   Access,
   type MethodRules,
   Resource,
+  Role,
   refers_to,
   SessionAccess,
 } from '../../../../gen/attestation/options/v1/options_pb.js';
@@ -11,17 +12,23 @@ import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import type { Sessions } from './authenticate-session.js';
 
-/** A text field of a request that names something of a project. */
-type Reference = { localName: string; resource: Resource };
+/** A text field of a request that names something of a project; `oneof`: of which one it is a member. */
+type Reference = { localName: string; resource: Resource; oneof: string | undefined };
+type Members = Message & Record<string, unknown>;
+type Oneof = { case: string | undefined; value?: unknown };
 
 const known = new WeakMap<DescMethodUnary, readonly Reference[]>();
 
-/** Throws if sessions of a project may call an admin RPC whose request has no field that names something of a project. */
-export function assertScopable(method: DescMethodUnary, { access, session }: MethodRules): void {
-  const references = referencesOf(method);
-  if (access === Access.ADMIN && session === SessionAccess.PROJECT && references.length === 0) {
-    throw new Error(`${method.parent.typeName}.${method.name} names nothing of a project`);
-  }
+/**
+ * Throws if sessions of a project may call an RPC that says no role, or an admin RPC whose request has no field that names
+ * something of a project.
+ */
+export function assertScopable(method: DescMethodUnary, { access, session, role }: MethodRules): void {
+  if (session !== SessionAccess.PROJECT) return;
+  const name = `${method.parent.typeName}.${method.name}`;
+  if (role === Role.UNSPECIFIED) throw new Error(`${name} says no role`);
+  if (access === Access.ADMIN && referencesOf(method).length === 0)
+    throw new Error(`${name} names nothing of a project`);
 }
 
 /** Sets the project of a request to the session's, if it has such a field and names no resource. */
@@ -31,7 +38,11 @@ export function fillOwnProject(call: Call, message: Message): void {
   const references = referencesOf(call.method);
   const own = references.find(({ resource }) => resource === Resource.PROJECT);
   if (own === undefined || references.some((reference) => read(message, reference) !== '')) return;
-  (message as Message & Record<string, unknown>)[own.localName] = projectId;
+  const { localName, oneof } = own;
+  const members = message as Members;
+  if (oneof === undefined) members[localName] = projectId;
+  else if ((members[oneof] as Oneof).case === undefined)
+    members[oneof] = { case: localName, value: projectId };
 }
 
 /**
@@ -65,15 +76,22 @@ function projectScope({ session, rules }: Call): string | undefined {
   return rules.access === Access.ADMIN ? session?.projectId : undefined;
 }
 
-function read(message: Message, { localName }: Reference): string {
-  return String((message as Message & Record<string, unknown>)[localName] ?? '');
+function read(message: Message, { localName, oneof }: Reference): string {
+  const members = message as Members;
+  if (oneof === undefined) return String(members[localName] ?? '');
+  const set = members[oneof] as Oneof;
+  return set.case === localName ? String(set.value) : '';
 }
 
 function referencesOf(method: DescMethodUnary): readonly Reference[] {
   const cached = known.get(method);
   if (cached !== undefined) return cached;
   const found = method.input.fields
-    .map((field) => ({ localName: field.localName, resource: getOption(field, refers_to) }))
+    .map((field) => ({
+      localName: field.localName,
+      resource: getOption(field, refers_to),
+      oneof: field.oneof?.localName,
+    }))
     .filter(({ resource }) => resource !== Resource.UNSPECIFIED);
   known.set(method, found);
   return found;

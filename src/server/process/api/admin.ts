@@ -45,7 +45,7 @@ type AdminDeps = {
   tufKeys: readonly TufKey[];
 };
 
-/** The services of the admin API, with that of the dashboard's sessions if there is one; none without an admin token and identity provider. */
+/** The services of the admin API, with those of the dashboard if there is one; none without an admin token and identity provider. */
 export function adminServices({
   config,
   pool,
@@ -86,6 +86,6 @@ export function adminServices({
     { desc: WitnessService, handlers: witnessHandlers(shared) },
     { desc: TufService, handlers: tufHandlers({ ...shared, trustRoots, tufKeys }) },
     { desc: SubmissionService, handlers: submissionHandlers({ ...shared, send }) },
-    ...(dashboard === undefined ? [] : [dashboard.service]),
+    ...(dashboard?.services ?? []),
   ];
 }

@@ -1,5 +1,7 @@
+import { PersonService } from '../../../../gen/attestation/admin/v1/people_pb.js';
 import { SessionService } from '../../../../gen/attestation/admin/v1/sessions_pb.js';
 import type { Config } from '../../../config/config.js';
+import { personHandlers } from '../../admin/people/people.js';
 import { openProvider } from '../../admin/people/provider.js';
 import { createSessionPrincipals } from '../../admin/session-principals.js';
 import { sessionHandlers } from '../../admin/sessions.js';
@@ -13,8 +15,8 @@ import { createSignInLimits } from '../../limits/sign-in-limits.js';
 import type { Cursors } from '../../rpc/cursor.js';
 import { SCOPES } from '../first-keys.js';
 
-/** The dashboard: its sessions, and the service that starts and ends them. */
-export type Dashboard = { sessions: NonNullable<ServerDeps['sessions']>; service: ServiceEntry };
+/** The dashboard: its sessions, and the services of sessions and people. */
+export type Dashboard = { sessions: NonNullable<ServerDeps['sessions']>; services: ServiceEntry[] };
 
 type DashboardDeps = {
   config: Config;
@@ -43,17 +45,20 @@ export function createDashboard(deps: DashboardDeps): Dashboard | undefined {
     operators: oidc?.operators ?? [],
     dashboardUrl: () => dashboardUrl(deps),
   };
+  const own = { ...shared, clock: Date.now, random: createRandomSource() };
   const handlers = sessionHandlers({
     ...deps,
-    ...shared,
+    ...own,
     hasAdminToken: adminToken !== undefined,
     provider: oidc && openProvider({ oidc, log, monotonicMs: () => performance.now() }),
     limits: createSignInLimits(localPool, Date.now),
-    clock: Date.now,
-    random: createRandomSource(),
   });
   const sessions = createSessionPrincipals({ ...shared, pool: localPool });
-  return { sessions, service: { desc: SessionService, handlers } };
+  const services = [
+    { desc: SessionService, handlers },
+    { desc: PersonService, handlers: personHandlers({ ...deps, ...own }) },
+  ];
+  return { sessions, services };
 }
 
 /** As configured, else that of the listener that has the admin API. */

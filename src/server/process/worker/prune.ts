@@ -1,6 +1,7 @@
 import type { Config } from '../../../config/config.js';
 import { keepAuditPartitions } from '../../admin/store/audit.js';
 import { pruneExchangedKeys } from '../../admin/store/exchanged-keys.js';
+import { pruneInvitations } from '../../admin/store/invitations.js';
 import { pruneSessions } from '../../admin/store/sessions.js';
 import { pruneUsage, rollUpUsage } from '../../admin/store/usage.js';
 import type { Pool } from '../../database/connect.js';
@@ -30,6 +31,7 @@ export async function prune(
   await pruneIdempotencyKeys(pool, idempotencyRetentionMs, ROWS);
   await pruneKeyLeases(pool);
   await pruneSessions(pool);
+  await pruneInvitations(pool);
   await pruneSignInAttempts(pool);
   await pruneExchangedKeys(pool);
   while ((await pruneDeliveries(pool, webhookHistoryMs, ROWS)) === ROWS);

@@ -34,6 +34,7 @@ const ADMIN = [
   'ApiKeyService',
   'AuditService',
   'LogService',
+  'PersonService',
   'ProjectExportService',
   'ProjectService',
   'SessionService',
