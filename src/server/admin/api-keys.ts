@@ -48,11 +48,12 @@ async function listKeys(
   request: ListApiKeysRequest,
 ): Promise<ListApiKeysResponse> {
   const projectId = request.projectId === '' ? undefined : request.projectId;
+  const createdBy = request.createdBy === '' ? undefined : request.createdBy;
   const { rows, nextCursor } = await readPage(cursors, request, {
-    query: ['api keys', request.projectId],
+    query: ['api keys', request.projectId, ...(createdBy === undefined ? [] : [createdBy])],
     read: async (before, limit) => {
       if (projectId !== undefined) await getProject(pool, projectId);
-      return listApiKeys(pool, { projectId, before: before?.[0], limit });
+      return listApiKeys(pool, { projectId, createdBy, before: before?.[0], limit });
     },
     positionOf: ({ id }) => [id],
   });

@@ -38,7 +38,7 @@ export async function recordAction(
 
 function actorOf({ principal, session }: Pick<Call, 'principal' | 'session'>) {
   const { SESSION, API_KEY, ADMIN } = AuditActorKind;
-  if (session !== undefined) return { actorKind: SESSION, actorId: session.id };
+  if (session !== undefined) return { actorKind: SESSION, actorId: session.id, actorPerson: session.person };
   return principal === undefined
     ? { actorKind: ADMIN, actorId: 'api' }
     : { actorKind: API_KEY, actorId: credentialId(principal), actorIdentity: principal.identity };

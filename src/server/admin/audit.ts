@@ -55,6 +55,7 @@ function entryMessage(row: AuditRow): AuditEntry {
       kind: row.actorKind,
       id: row.actorId,
       ...(row.actorIdentity !== null && { identity: row.actorIdentity }),
+      ...(row.actorPerson !== null && { person: row.actorPerson }),
     },
     action: row.action,
     resourceId: row.resourceId,

@@ -68,6 +68,7 @@ export async function createApiKey(
         scopes: request.scopes.length === 0 ? scopes : wanted,
         expiresAt,
         limits,
+        createdBy: call.session?.person?.id,
       });
     },
     replay: (id) => getApiKeyMessage(pool, id, clock()),
@@ -104,7 +105,8 @@ async function replaceKey(deps: ApiKeyDeps, tx: Sql, call: Call, request: Rotate
   const expiresAt =
     request.expiresAt === undefined ? key.expiresAt : validateExpiry(request.expiresAt, nowMs);
   const limits = mergeLimits(undefined, key);
-  const wanted = { projectId, environment, name, scopes, expiresAt, limits };
+  const createdBy = call.session?.person?.id ?? key.createdBy?.id;
+  const wanted = { projectId, environment, name, scopes, expiresAt, limits, createdBy };
   const replacement = await insertKey(deps, tx, call, wanted);
   await replaceApiKey(tx, key.id, { successorId: replacement.resourceId, overlapMs });
   const detail = { successor: replacement.resourceId, overlap_seconds: overlapMs / 1000 };

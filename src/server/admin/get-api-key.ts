@@ -54,6 +54,7 @@ export function apiKeyMessage(row: ApiKeyRow, nowMs: number, secret?: string): A
     ...(row.revokedAt !== null && { revokedAt: timestampFromDate(row.revokedAt) }),
     ...(row.lastUsedAt !== null && { lastUsedAt: timestampFromDate(row.lastUsedAt) }),
     ...(row.successorId !== null && { successorId: row.successorId }),
+    ...(row.createdBy !== null && { createdBy: row.createdBy }),
     ...(secret !== undefined && { secret }),
   });
 }

@@ -78,6 +78,8 @@ function configurationOf({ key, accounts, baseUrl, more }: Parts): Configuration
         client_secret: CLIENT.secret,
         redirect_uris: [`${baseUrl}/dashboard/sign-in/callback`],
         post_logout_redirect_uris: [`${baseUrl}/dashboard/sign-in`],
+        backchannel_logout_uri: `${baseUrl}/dashboard/sign-in/back-channel-logout`,
+        backchannel_logout_session_required: true,
         ...more,
       },
     ],
@@ -88,8 +90,11 @@ function configurationOf({ key, accounts, baseUrl, more }: Parts): Configuration
       groups: ['groups', 'department'],
     },
     pkce: { required: () => true },
-    features: { devInteractions: { enabled: true } },
+    features: { devInteractions: { enabled: true }, backchannelLogout: { enabled: true } },
     cookies: { keys: ['a key of the test'] },
+    // Its own calls nothing on this machine.
+    fetch: (to, { method = 'GET', headers, body }) =>
+      fetch(to, { method, ...(headers && { headers }), ...(body && { body }) }),
     ttl: { AccessToken: 60, AuthorizationCode: 60, IdToken: 60, Interaction: 600, Session: 600, Grant: 600 },
     findAccount: (_context, id) => ({
       accountId: id,
@@ -111,22 +116,17 @@ export async function startSigningIn(app: App, invitation = ''): Promise<Started
 }
 
 /** What a person does at the provider, in a browser of its own: types in a name, consents. @returns where that ends */
-export async function passProvider(url: string, account: string, origin: string): Promise<URL> {
-  const cookies = new Map<string, string>();
+export async function passProvider(
+  url: string,
+  account: string,
+  origin: string,
+  cookies = new Map<string, string>(),
+): Promise<URL> {
   let next = new URL(url);
   let form: URLSearchParams | undefined;
   for (let step = 0; step < 20; step++) {
     if (next.origin === origin) return next;
-    const answer = await fetch(next, {
-      method: form === undefined ? 'GET' : 'POST',
-      redirect: 'manual',
-      headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') },
-      ...(form !== undefined && { body: form }),
-    });
-    for (const line of answer.headers.getSetCookie()) {
-      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
-      cookies.set(name, value);
-    }
+    const answer = await visit(next, cookies, form);
     const location = answer.headers.get('location');
     const page = await answer.text();
     form = undefined;
@@ -142,6 +142,30 @@ export async function passProvider(url: string, account: string, origin: string)
     form = new URLSearchParams({ prompt, login: account, password: 'any' });
   }
   throw new Error('the provider asks without end');
+}
+
+/** One request of a browser with these cookies. */
+async function visit(url: URL | string, cookies: Map<string, string>, form?: URLSearchParams): Promise<Response> {
+  const answer = await fetch(url, {
+    method: form === undefined ? 'GET' : 'POST',
+    redirect: 'manual',
+    headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') },
+    ...(form !== undefined && { body: form }),
+  });
+  for (const line of answer.headers.getSetCookie()) {
+    const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+    cookies.set(name, value);
+  }
+  return answer;
+}
+
+/** Signs out at the provider, in a browser that is signed in there. */
+export async function signOutAtProvider(url: string, cookies: Map<string, string>): Promise<void> {
+  const page = await (await visit(url, cookies)).text();
+  const [, action = ''] = /action="([^"]+)"/.exec(page) ?? [];
+  const [, xsrf = ''] = /name="xsrf" value="([^"]+)"/.exec(page) ?? [];
+  const { status } = await visit(action, cookies, new URLSearchParams({ xsrf, logout: 'yes' }));
+  if (status !== 303) throw new Error(`the provider answered ${status}`);
 }
 
 /** Signs in as an account of the provider, all the way, with the secret of an invitation if there is one. */

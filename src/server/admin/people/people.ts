@@ -21,13 +21,21 @@ import type { Cursors } from '../../rpc/cursor.js';
 import { pageReader } from '../../rpc/list-page.js';
 import { type AuditIds, recordAction } from '../audit-log.js';
 import { getProject } from '../projects.js';
+import { listUsableKeysOf, revokeApiKey } from '../store/api-keys.js';
 import { deleteMember, findMember, listMembers, type MemberRow, setInvitedRole } from '../store/people.js';
+import { listRulesOf, removeTrustRule } from '../store/trust-rules.js';
 import { type InvitationDeps, invitationHandlers } from './invitations.js';
 import { roleRuleHandlers } from './role-rules.js';
 import { assertRoleFits, projectOfRole } from './role-scope.js';
 
 /** The dependencies of the handlers of PersonService. */
-type PersonDeps = AuditIds & InvitationDeps & { pool: Pool; cursors: Cursors };
+type PersonDeps = AuditIds &
+  InvitationDeps & {
+    pool: Pool;
+    cursors: Cursors;
+    /** Called after an API key or trust rule was revoked, whether or not the transaction was committed. */
+    onKeyChange: (id: string) => void;
+  };
 
 const readPage = pageReader(ListPeopleRequestSchema);
 
@@ -50,7 +58,12 @@ export function personHandlers(deps: PersonDeps): Handlers<typeof PersonService>
       return create(ListPeopleResponseSchema, { data: rows.map(memberMessage), nextCursor });
     },
     setRole: (request, call) => pool.begin((tx) => setRole(deps, tx, request, call)),
-    removeMember: (request, call) => pool.begin((tx) => remove(deps, tx, request, call)),
+    removeMember: async (request, call) => {
+      const removed = await pool.begin((tx) => remove(deps, tx, request, call));
+      if (request.revokeCredentials)
+        for (const id of [...removed.apiKeyIds, ...removed.trustRuleIds]) deps.onKeyChange(id);
+      return removed;
+    },
   };
 }
 
@@ -80,23 +93,46 @@ async function setRole(
   return memberMessage(after);
 }
 
+/** Takes the role, and revokes what was made with it if that is asked for, also of somebody whose role is gone. */
 async function remove(
   deps: PersonDeps,
   tx: Sql,
-  { projectId, personId }: RemoveMemberRequest,
+  { projectId, personId, revokeCredentials }: RemoveMemberRequest,
   call: Call,
 ): Promise<RemoveMemberResponse> {
   const of = await projectOfRole(tx, projectId);
   const member = await findMember(tx, personId, of);
-  if (member === undefined) return create(RemoveMemberResponseSchema);
-  await deleteMember(tx, personId, of);
-  await recordAction(deps, tx, call, {
-    action: AuditAction.MEMBER_REMOVED,
-    ...(of !== null && { projectId: of }),
-    resourceId: personId,
-    detail: { role: roleName(member.role) },
-  });
-  return create(RemoveMemberResponseSchema, { removed: true, ruleIds: member.ruleIds });
+  if (member !== undefined) {
+    await deleteMember(tx, personId, of);
+    await recordAction(deps, tx, call, {
+      action: AuditAction.MEMBER_REMOVED,
+      ...(of !== null && { projectId: of }),
+      resourceId: personId,
+      detail: { role: roleName(member.role) },
+    });
+  }
+  const apiKeyIds = of === null ? [] : await listUsableKeysOf(tx, personId, of);
+  const trustRuleIds = of === null ? [] : await listRulesOf(tx, personId, of);
+  if (revokeCredentials && of !== null)
+    await revokeAll(deps, tx, call, { projectId: of, apiKeyIds, trustRuleIds });
+  const ruleIds = member?.ruleIds ?? [];
+  return create(RemoveMemberResponseSchema, { removed: member !== undefined, ruleIds, apiKeyIds, trustRuleIds });
+}
+
+async function revokeAll(
+  deps: PersonDeps,
+  tx: Sql,
+  call: Call,
+  { projectId, apiKeyIds, trustRuleIds }: { projectId: string; apiKeyIds: string[]; trustRuleIds: string[] },
+): Promise<void> {
+  for (const resourceId of apiKeyIds) {
+    const action = AuditAction.API_KEY_REVOKED;
+    if (await revokeApiKey(tx, resourceId)) await recordAction(deps, tx, call, { action, projectId, resourceId });
+  }
+  for (const resourceId of trustRuleIds) {
+    const action = AuditAction.TRUST_RULE_REMOVED;
+    if (await removeTrustRule(tx, resourceId)) await recordAction(deps, tx, call, { action, projectId, resourceId });
+  }
 }
 
 function roleName(role: number): string {

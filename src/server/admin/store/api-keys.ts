@@ -1,4 +1,5 @@
 import type { Sql } from '../../database/connect.js';
+import { namedPerson, type PersonRow } from './people.js';
 
 /** A stored API key, without the key itself. `environment` is a proto Environment number. */
 export type ApiKeyRow = {
@@ -20,6 +21,8 @@ export type ApiKeyRow = {
   lastUsedAt: Date | null;
   /** The key that replaced this one by rotation. */
   successorId: string | null;
+  /** Who has made it; null: the holder of the admin token or of a sign-in link. */
+  createdBy: PersonRow | null;
 };
 
 /** The limits of a key, in calls per window. */
@@ -48,6 +51,8 @@ export type NewApiKey = {
   scopes: readonly string[];
   expiresAt: Date | null;
   limits: ApiKeyLimits;
+  /** The id of a person. */
+  createdBy?: string | undefined;
 };
 
 const columns = (sql: Sql) => sql`
@@ -55,7 +60,8 @@ const columns = (sql: Sql) => sql`
   k.submissions_per_second AS "submissionsPerSecond", k.submissions_per_hour AS "submissionsPerHour",
   k.submissions_per_day AS "submissionsPerDay", k.reads_per_second AS "readsPerSecond",
   k.created_at AS "createdAt", k.expires_at AS "expiresAt", k.revoked_at AS "revokedAt",
-  k.last_used_at AS "lastUsedAt", k.successor_id AS "successorId"`;
+  k.last_used_at AS "lastUsedAt", k.successor_id AS "successorId",
+  ${namedPerson(sql, sql`k.created_by`)} AS "createdBy"`;
 
 /** A key that works, and the limits of its project: those that the operator set, or by default multiples of a key's. */
 export type UsableApiKey = ApiKeyRow & { ceiling: ApiKeyLimits };
@@ -139,25 +145,41 @@ export async function lockApiKey(tx: Sql, id: string): Promise<ApiKeyRow | undef
 
 /** Inserts a key. */
 export async function insertApiKey(sql: Sql, key: NewApiKey): Promise<void> {
-  const { limits } = key;
+  const { limits, createdBy = null } = key;
   await sql`
-    INSERT INTO api_key (id, project_id, environment, name, prefix, last4, hmac, scopes, expires_at,
+    INSERT INTO api_key (id, project_id, environment, name, prefix, last4, hmac, scopes, expires_at, created_by,
                          submissions_per_second, submissions_per_hour, submissions_per_day, reads_per_second)
     VALUES (${key.id}, ${key.projectId}, ${key.environment}, ${key.name}, ${key.prefix}, ${key.last4}, ${key.hmac},
-            ${[...key.scopes]}, ${key.expiresAt}, ${limits.submissionsPerSecond}, ${limits.submissionsPerHour},
+            ${[...key.scopes]}, ${key.expiresAt}, ${createdBy}, ${limits.submissionsPerSecond}, ${limits.submissionsPerHour},
             ${limits.submissionsPerDay}, ${limits.readsPerSecond})`;
 }
 
-/** Lists keys of one project or all, newest first, below an id. */
+/** Lists keys of one project or all, of one person or all, newest first, below an id. */
 export async function listApiKeys(
   sql: Sql,
-  query: { projectId: string | undefined; before: string | undefined; limit: number },
+  query: {
+    projectId: string | undefined;
+    createdBy: string | undefined;
+    before: string | undefined;
+    limit: number;
+  },
 ): Promise<ApiKeyRow[]> {
   return sql<ApiKeyRow[]>`
     SELECT ${columns(sql)} FROM api_key k JOIN project p ON p.id = k.project_id
     WHERE true ${query.projectId === undefined ? sql`` : sql`AND k.project_id = ${query.projectId}`}
+      ${query.createdBy === undefined ? sql`` : sql`AND k.created_by = ${query.createdBy}`}
       ${query.before === undefined ? sql`` : sql`AND k.id < ${query.before}`}
     ORDER BY k.id DESC LIMIT ${query.limit}`;
+}
+
+/** Lists the ids of the keys of a project that a person has made and that work now. */
+export async function listUsableKeysOf(sql: Sql, personId: string, projectId: string): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
+    SELECT id FROM api_key
+    WHERE created_by = ${personId} AND project_id = ${projectId} AND revoked_at IS NULL
+      AND (expires_at IS NULL OR expires_at > clock_timestamp())
+    ORDER BY id`;
+  return rows.map(({ id }) => id);
 }
 
 /** Counts the keys of a project that work now. */

@@ -1,6 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { Identity } from '../../../protocol/identity.js';
 import type { Sql } from '../../database/connect.js';
+import type { PersonRow } from './people.js';
 
 /** A stored entry of the audit log; `actorKind` and `action` are numbers of the proto enums. */
 export type AuditRow = {
@@ -14,6 +15,8 @@ export type AuditRow = {
   actorId: string;
   /** Who held the API key, if it was exchanged for a token. */
   actorIdentity: Identity | null;
+  /** Who was signed in, as he was named then. */
+  actorPerson: PersonRow | null;
   action: number;
   resourceId: string;
   requestId: string | null;
@@ -22,18 +25,23 @@ export type AuditRow = {
 };
 
 /** An entry to insert; the database sets its time. */
-export type NewAuditEntry = Omit<AuditRow, 'at' | 'actorIdentity'> & {
+export type NewAuditEntry = Omit<AuditRow, 'at' | 'actorIdentity' | 'actorPerson'> & {
   actorIdentity?: Identity | undefined;
+  actorPerson?: PersonRow | undefined;
 };
 
 /** Inserts an entry. Call it in the transaction that makes the change. */
 export async function insertAuditEntry(tx: Sql, entry: NewAuditEntry): Promise<void> {
   await tx`
     INSERT INTO audit_entry (id, project_id, actor_kind, actor_id, action, resource_id, request_id, detail,
-                             actor_identity)
+                             actor_identity, actor_person)
     VALUES (${entry.id}, ${entry.projectId}, ${entry.actorKind}, ${entry.actorId}, ${entry.action},
             ${entry.resourceId}, ${entry.requestId}, ${JSON.stringify(entry.detail)}::text::jsonb,
-            ${entry.actorIdentity === undefined ? null : JSON.stringify(entry.actorIdentity)}::text::jsonb)`;
+            ${jsonOf(entry.actorIdentity)}::text::jsonb, ${jsonOf(entry.actorPerson)}::text::jsonb)`;
+}
+
+function jsonOf(value: object | undefined): string | null {
+  return value === undefined ? null : JSON.stringify(value);
 }
 
 /**
@@ -62,7 +70,7 @@ export async function listAuditEntries(sql: Sql, query: AuditQuery): Promise<Aud
   const none = sql``;
   return sql<AuditRow[]>`
     SELECT id, project_id AS "projectId", at, actor_kind AS "actorKind", actor_id AS "actorId", action,
-           actor_identity AS "actorIdentity", resource_id AS "resourceId", request_id AS "requestId", detail
+           actor_identity AS "actorIdentity", actor_person AS "actorPerson", resource_id AS "resourceId", request_id AS "requestId", detail
     FROM audit_entry
     WHERE true
       ${projectId === undefined ? none : sql`AND project_id = ${projectId}`}

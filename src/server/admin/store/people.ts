@@ -26,6 +26,10 @@ export type MemberRow = MembershipRow & {
 export const personColumn = (sql: Sql) => sql`
   CASE WHEN o.id IS NOT NULL THEN jsonb_build_object('id', o.id, 'name', o.name, 'email', o.email) END`;
 
+/** The name of the person `id` as JSON; null without one. */
+export const namedPerson = (sql: Sql, id: ReturnType<Sql>) => sql`
+  (SELECT jsonb_build_object('id', o.id, 'name', o.name, 'email', o.email) FROM person o WHERE o.id = ${id})`;
+
 /** Records that somebody has signed in, as the provider names him now. @returns his row, whose id stays the same */
 export async function recordPerson(
   tx: Sql,

@@ -1,5 +1,6 @@
 import type { Sql } from '../../database/connect.js';
 import type { ApiKeyLimits } from './api-keys.js';
+import { namedPerson, type PersonRow } from './people.js';
 
 /** A stored trust rule. `environment` is a proto Environment number; `audience` is empty for the service's own address. */
 export type TrustRuleRow = ApiKeyLimits & {
@@ -16,27 +17,34 @@ export type TrustRuleRow = ApiKeyLimits & {
   reusableTokens: boolean;
   createdAt: Date;
   removedAt: Date | null;
+  /** Who has made it; null: the holder of the admin token or of a sign-in link. */
+  createdBy: PersonRow | null;
 };
 
 /** A trust rule to insert. */
-export type NewTrustRule = Omit<TrustRuleRow, 'createdAt' | 'removedAt'>;
+export type NewTrustRule = Omit<TrustRuleRow, 'createdAt' | 'removedAt' | 'createdBy'> & {
+  /** The id of a person. */
+  createdBy?: string | undefined;
+};
 
 const columns = (sql: Sql) => sql`
   id, project_id AS "projectId", environment, issuer, audience, conditions, scopes,
   submissions_per_second AS "submissionsPerSecond", submissions_per_hour AS "submissionsPerHour",
   submissions_per_day AS "submissionsPerDay", reads_per_second AS "readsPerSecond",
   recorded_claims AS "recordedClaims", reusable_tokens AS "reusableTokens",
-  created_at AS "createdAt", removed_at AS "removedAt"`;
+  created_at AS "createdAt", removed_at AS "removedAt",
+  ${namedPerson(sql, sql`trust_rule.created_by`)} AS "createdBy"`;
 
 /** Inserts a rule. */
 export async function insertTrustRule(tx: Sql, rule: NewTrustRule): Promise<void> {
   await tx`
     INSERT INTO trust_rule (id, project_id, environment, issuer, audience, conditions, scopes, submissions_per_second,
-                            submissions_per_hour, submissions_per_day, reads_per_second, recorded_claims, reusable_tokens)
+                            submissions_per_hour, submissions_per_day, reads_per_second, recorded_claims, reusable_tokens,
+                            created_by)
     VALUES (${rule.id}, ${rule.projectId}, ${rule.environment}, ${rule.issuer}, ${rule.audience},
             ${JSON.stringify(rule.conditions)}::text::jsonb, ${rule.scopes}, ${rule.submissionsPerSecond},
             ${rule.submissionsPerHour}, ${rule.submissionsPerDay}, ${rule.readsPerSecond}, ${rule.recordedClaims},
-            ${rule.reusableTokens})`;
+            ${rule.reusableTokens}, ${rule.createdBy ?? null})`;
 }
 
 /** Finds a rule by id, removed or not. */
@@ -50,6 +58,14 @@ export async function removeTrustRule(tx: Sql, id: string): Promise<boolean> {
   const rows = await tx`
     UPDATE trust_rule SET removed_at = clock_timestamp() WHERE id = ${id} AND removed_at IS NULL RETURNING id`;
   return rows.length > 0;
+}
+
+/** Lists the ids of the rules of a project that a person has made and that are in force. */
+export async function listRulesOf(sql: Sql, personId: string, projectId: string): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
+    SELECT id FROM trust_rule
+    WHERE created_by = ${personId} AND project_id = ${projectId} AND removed_at IS NULL ORDER BY id`;
+  return rows.map(({ id }) => id);
 }
 
 /** Counts the rules of a project that are in force. */

@@ -7,10 +7,11 @@ import type { Pool } from '../../database/connect.js';
 import { invalidRequest } from '../../json/problems.js';
 import type { OnceOnly } from '../store/exchanged-keys.js';
 import { findRulesOfIssuer, isIssuerNamed, type TrustRuleRow } from '../store/trust-rules.js';
+import { CLOCK_TOLERANCE_SECONDS } from './asymmetric.js';
 import type { IssuerKeys } from './issuer-keys.js';
 import { findMismatch, identityOf } from './match-rule.js';
 import { NotTrusted } from './read-token.js';
-import { CLOCK_TOLERANCE_SECONDS, verifyToken } from './verify-token.js';
+import { verifyToken } from './verify-token.js';
 
 /** The dependencies of judging a token. `clock`: Unix milliseconds. */
 export type AcceptDeps = {

@@ -36,7 +36,7 @@ export async function assertIssuerCallable(
 export function readTrustRule(
   deps: Pick<TrustRuleInputDeps, 'scopes'>,
   request: CreateTrustRuleRequest,
-): Omit<NewTrustRule, 'id' | 'projectId'> {
+): Omit<NewTrustRule, 'id' | 'projectId' | 'createdBy'> {
   const { environment, issuer, audience, conditions, recordedClaims } = request;
   const scopes = validateScopes(request.scopes, deps.scopes);
   const texts = [issuer, audience, ...recordedClaims];

@@ -91,7 +91,7 @@ async function insertRule(
     throw invalidRequest([{ path: '/project_id', message }]);
   }
   const id = `tru_${deps.random.ulid(deps.clock())}`;
-  await insertTrustRule(tx, { id, projectId, ...columns });
+  await insertTrustRule(tx, { id, projectId, ...columns, createdBy: call.session?.person?.id });
   const { environment, issuer, audience, conditions, scopes } = columns;
   const detail = {
     environment: enumName(EnvironmentSchema, environment),
@@ -163,5 +163,6 @@ function ruleMessage({ createdAt, removedAt, ...row }: TrustRuleRow): TrustRule 
     reusableTokens: row.reusableTokens,
     createdAt: timestampFromDate(createdAt),
     ...(removedAt !== null && { removedAt: timestampFromDate(removedAt) }),
+    ...(row.createdBy !== null && { createdBy: row.createdBy }),
   });
 }

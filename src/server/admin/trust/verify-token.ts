@@ -1,15 +1,8 @@
 import { errors, jwtVerify } from 'jose';
 import { ApiError } from '../../core/errors.js';
+import { ALGORITHMS, CLOCK_TOLERANCE_SECONDS } from './asymmetric.js';
 import type { IssuerKeys } from './issuer-keys.js';
 import { NotTrusted } from './read-token.js';
-
-/** Asymmetric only: with another, who can verify a token can make one. */
-const ALGORITHMS = [
-  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
-  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
-];
-/** How far the clocks of issuer and service may differ. */
-export const CLOCK_TOLERANCE_SECONDS = 30;
 
 /**
  * Verifies signature, issuer and times of a token: `exp`, `iat` and `sub` must be there. Throws NotTrusted, and `service.unavailable` while the keys of the issuer cannot be read.

@@ -81,12 +81,12 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   });
   const delayWrong = createWrongDelay();
   const isAdmin = adminCheck(config.secrets.adminToken, delayWrong);
-  const dashboard = createDashboard({ ...options, pool, cursors, isAdmin, delayWrong });
   const onKeyChange = (id: string) => {
     principals.evict(id);
     const queue = jobs.connected();
     if (queue !== undefined) announceKeyChange(queue, id);
   };
+  const dashboard = createDashboard({ ...options, pool, cursors, isAdmin, delayWrong, onKeyChange });
   services.push(tokenService(config, { ...options, pool, takeReads: readLimits.take, onKeyChange }));
   const { tufKeys } = parts;
   const { send } = jobs;
@@ -183,7 +183,7 @@ function splitServers(
   if (config.adminPort === undefined) {
     const publicRoutes = async (app: FastifyInstance) => {
       await open.publicRoutes?.(app);
-      if (dashboard !== undefined) dashboardPageRoutes(app);
+      if (dashboard !== undefined) dashboardRoutes(app, dashboard);
     };
     const server = createServer({ ...shared, ...open, sessions, publicRoutes, ...serve(all, options) });
     return { server, adminServer: undefined };
@@ -201,13 +201,19 @@ function splitServers(
 const NO_PRINCIPALS: ServerDeps['principals'] = { peek: () => undefined, get: async () => undefined };
 
 /** The dashboard beside the admin API: there the API's own services are for sessions only. */
-function onAdminPort(services: ServiceEntry[], { sessions }: Dashboard): Partial<ServerDeps> {
+function onAdminPort(services: ServiceEntry[], dashboard: Dashboard): Partial<ServerDeps> {
+  const { sessions } = dashboard;
   return {
     services,
     sessions,
     principals: NO_PRINCIPALS,
-    publicRoutes: (app) => dashboardPageRoutes(app),
+    publicRoutes: (app) => dashboardRoutes(app, dashboard),
   };
+}
+
+function dashboardRoutes(app: FastifyInstance, { routes }: Dashboard): void {
+  dashboardPageRoutes(app);
+  routes(app);
 }
 
 function infoService({ register, log }: ApiOptions, pool: Pool, trustRoots: TrustRootsReader): ServiceEntry {

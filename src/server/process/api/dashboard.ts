@@ -1,11 +1,15 @@
+import type { FastifyInstance } from 'fastify';
 import { PersonService } from '../../../../gen/attestation/admin/v1/people_pb.js';
 import { SessionService } from '../../../../gen/attestation/admin/v1/sessions_pb.js';
 import type { Config } from '../../../config/config.js';
+import { backChannelLogoutRoute } from '../../admin/people/back-channel-logout.js';
 import { personHandlers } from '../../admin/people/people.js';
 import { openProvider } from '../../admin/people/provider.js';
 import { createSessionPrincipals } from '../../admin/session-principals.js';
 import { sessionHandlers } from '../../admin/sessions.js';
 import type { Logger } from '../../core/logger.js';
+import { createFetchJson } from '../../admin/trust/fetch-json.js';
+import { createIssuerKeys, type IssuerKeys } from '../../admin/trust/issuer-keys.js';
 import { createRandomSource } from '../../core/random.js';
 import type { Pool } from '../../database/connect.js';
 import type { ServerDeps } from '../../http/server.js';
@@ -16,7 +20,10 @@ import type { Cursors } from '../../rpc/cursor.js';
 import { SCOPES } from '../first-keys.js';
 
 /** The dashboard: its sessions, and the services of sessions and people. */
-export type Dashboard = { sessions: NonNullable<ServerDeps['sessions']>; services: ServiceEntry[] };
+export type Dashboard = { sessions: NonNullable<ServerDeps['sessions']>; services: ServiceEntry[];
+  /** Adds what is no RPC: the address at which the identity provider ends sessions. */
+  routes: (app: FastifyInstance) => void;
+};
 
 type DashboardDeps = {
   config: Config;
@@ -25,6 +32,8 @@ type DashboardDeps = {
   localPool: Pool;
   cursors: Cursors;
   log: Logger;
+  /** Tells every process of a changed key or trust rule. */
+  onKeyChange: (id: string) => void;
   baseUrl: () => string;
   verifyUrl: () => string;
   isAdmin: (token: string) => Promise<boolean>;
@@ -45,20 +54,30 @@ export function createDashboard(deps: DashboardDeps): Dashboard | undefined {
     operators: oidc?.operators ?? [],
     dashboardUrl: () => dashboardUrl(deps),
   };
+  const limits = createSignInLimits(localPool, Date.now);
   const own = { ...shared, clock: Date.now, random: createRandomSource() };
   const handlers = sessionHandlers({
     ...deps,
     ...own,
     hasAdminToken: adminToken !== undefined,
     provider: oidc && openProvider({ oidc, log, monotonicMs: () => performance.now() }),
-    limits: createSignInLimits(localPool, Date.now),
+    limits,
   });
   const sessions = createSessionPrincipals({ ...shared, pool: localPool });
   const services = [
     { desc: SessionService, handlers },
     { desc: PersonService, handlers: personHandlers({ ...deps, ...own }) },
   ];
-  return { sessions, services };
+  const routes = (app: FastifyInstance) => {
+    if (oidc !== undefined) backChannelLogoutRoute(app, { ...deps, ...own, ...oidc, limits, keys: providerKeys(log) });
+  };
+  return { sessions, services, routes };
+}
+
+/** The operator has chosen the provider: it may be at any address. */
+function providerKeys(log: Logger): IssuerKeys {
+  const fetchJson = createFetchJson(undefined);
+  return createIssuerKeys({ fetchOf: () => fetchJson, log, monotonicMs: () => performance.now() });
 }
 
 /** As configured, else that of the listener that has the admin API. */

@@ -2,6 +2,7 @@ import type { Config } from '../../../config/config.js';
 import { keepAuditPartitions } from '../../admin/store/audit.js';
 import { pruneExchangedKeys } from '../../admin/store/exchanged-keys.js';
 import { pruneInvitations } from '../../admin/store/invitations.js';
+import { pruneLogoutTokens } from '../../admin/store/logout.js';
 import { pruneSessions } from '../../admin/store/sessions.js';
 import { pruneUsage, rollUpUsage } from '../../admin/store/usage.js';
 import type { Pool } from '../../database/connect.js';
@@ -32,6 +33,7 @@ export async function prune(
   await pruneKeyLeases(pool);
   await pruneSessions(pool);
   await pruneInvitations(pool);
+  await pruneLogoutTokens(pool);
   await pruneSignInAttempts(pool);
   await pruneExchangedKeys(pool);
   while ((await pruneDeliveries(pool, webhookHistoryMs, ROWS)) === ROWS);

@@ -6,6 +6,7 @@ import { AuditService } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import { PersonService } from '../../../../gen/attestation/admin/v1/people_pb.js';
 import { ProjectService } from '../../../../gen/attestation/admin/v1/projects_pb.js';
 import { SessionService } from '../../../../gen/attestation/admin/v1/sessions_pb.js';
+import { TrustRuleService } from '../../../../gen/attestation/admin/v1/trust_rules_pb.js';
 import { Role } from '../../../../gen/attestation/options/v1/options_pb.js';
 import { pruneInvitations } from '../../../../src/server/admin/store/invitations.js';
 import { startApp } from '../../../support/app.js';
@@ -233,6 +234,47 @@ t.test('people see and end their own sessions, admins those of the project, oper
   t.equal((await boss.call(getSession, {})).status, 401);
   t.equal((await other.call(getSession, {})).code, 'ok');
   t.match(data((await op.call(listSessions, {})).response)[0], { person: { name: 'pia' }, isOwn: true });
+});
+
+t.test('what a person makes is his: in the audit log, and when he is removed', async (t) => {
+  const projectId = await newProject();
+  const boss = await personOf('bea', projectId, Role.ADMIN);
+  const maker = await personOf('max', projectId, Role.ADMIN);
+  const make = async (name: string) => {
+    const { response } = await maker.call(createApiKey, { projectId, environment: 1, name });
+    app.recorder.secrets.add(String(response.secret));
+    return response;
+  };
+  const [key, revoked] = [await make('a'), await make('b')];
+  const createdBy = { id: maker.id, name: 'max', email: 'max@example.com' };
+  t.match(key, { createdBy });
+  await maker.call(ApiKeyService.method.revokeApiKey, { id: String(revoked.id) });
+  const rotated = await boss.call(ApiKeyService.method.rotateApiKey, { id: String(key.id) });
+  app.recorder.secrets.add(String(rotated.response.secret));
+  t.match(rotated.response, { createdBy: { id: boss.id } }, 'who rotates has it');
+  const conditions = { repository: 'acme/app' };
+  const trust = { projectId, environment: 1, issuer: app.baseUrl, conditions };
+  const { response: rule } = await maker.call(TrustRuleService.method.createTrustRule, trust);
+  t.match(rule, { createdBy });
+  const { response: list } = await boss.call(listApiKeys, { createdBy: maker.id });
+  t.same(
+    data(list).map(({ id }) => id),
+    [revoked.id, key.id],
+  );
+  const { data: entries } = await admin.ask(AuditService.method.listAuditEntries, { projectId, limit: 2 });
+  const actor = { kind: 'AUDIT_ACTOR_KIND_SESSION', id: /^ses_/, person: createdBy };
+  t.match(entries, [{ action: 'AUDIT_ACTION_TRUST_RULE_CREATED', actor }, { actor: { person: { name: 'bea' } } }]);
+  const remove = async (revokeCredentials: boolean) =>
+    (await boss.call(removeMember, { personId: maker.id, revokeCredentials })).response;
+  const made = { apiKeyIds: [key.id], trustRuleIds: [rule.id] };
+  t.same(await remove(false), { removed: true, ...made });
+  t.equal((await app.rest('/v1/service/me', { apiKey: String(key.secret) })).status, 200);
+  t.same(await remove(true), made, 'also later');
+  t.equal((await app.rest('/v1/service/me', { apiKey: String(key.secret) })).status, 401);
+  t.match((await boss.call(TrustRuleService.method.getTrustRule, { id: String(rule.id) })).response, {
+    removedAt: /./,
+  });
+  t.same(await remove(true), {}, 'once');
 });
 
 t.test('an idempotency key of a person is one of the project', async (t) => {
