@@ -1,6 +1,7 @@
 /** The settings of the identity provider by which people sign in to the dashboard. */
+import { InvalidValue } from './invalid-value.js';
 import { plainText } from './setting-types.js';
-import { InvalidValue, type Settings, type SettingType } from './settings.js';
+import type { Settings, SettingType } from './settings.js';
 
 /** A claim and the pattern that it has to match. */
 export type ClaimCondition = { readonly claim: string; readonly pattern: string };
@@ -33,7 +34,7 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
-const clientSecret: SettingType<string> = { ...plainText(1024), secret: true };
+const clientSecret: SettingType<string> = { ...plainText(1024), secret: true, fromFile: true };
 
 const scopes: SettingType<string> = {
   expected: 'scopes with spaces between them, openid among them',

@@ -93,7 +93,7 @@ function configurationOf({ key, accounts, baseUrl, more }: Parts): Configuration
     features: { devInteractions: { enabled: true }, backchannelLogout: { enabled: true } },
     cookies: { keys: ['a key of the test'] },
     // Its own calls nothing on this machine.
-    fetch: (to, { method = 'GET', headers, body }) =>
+    fetch: (to, { method = 'GET', headers, body } = {}) =>
       fetch(to, { method, ...(headers && { headers }), ...(body && { body }) }),
     ttl: { AccessToken: 60, AuthorizationCode: 60, IdToken: 60, Interaction: 600, Session: 600, Grant: 600 },
     findAccount: (_context, id) => ({
@@ -145,7 +145,11 @@ export async function passProvider(
 }
 
 /** One request of a browser with these cookies. */
-async function visit(url: URL | string, cookies: Map<string, string>, form?: URLSearchParams): Promise<Response> {
+async function visit(
+  url: URL | string,
+  cookies: Map<string, string>,
+  form?: URLSearchParams,
+): Promise<Response> {
   const answer = await fetch(url, {
     method: form === undefined ? 'GET' : 'POST',
     redirect: 'manual',

@@ -42,7 +42,8 @@ async function serve(deps: LogoutDeps, request: FastifyRequest, reply: FastifyRe
   try {
     const tokens = new URLSearchParams(String(request.body ?? '')).getAll('logout_token');
     const [text] = tokens;
-    if (text === undefined || tokens.length > 1) throw new InvalidLogoutToken('there is not one logout_token');
+    if (text === undefined || tokens.length > 1)
+      throw new InvalidLogoutToken('there is not one logout_token');
     const token = await verifyLogoutToken(deps, text);
     await deps.pool.begin(async (tx) => {
       await endSessions(deps, tx, token);

@@ -20,7 +20,12 @@ export const MAX_AGE_SECONDS = 600;
  * `service.unavailable` while the keys of the provider cannot be read.
  */
 export async function verifyLogoutToken(
-  { keys, issuer, clientId, clock }: { keys: IssuerKeys; issuer: string; clientId: string; clock: () => number },
+  {
+    keys,
+    issuer,
+    clientId,
+    clock,
+  }: { keys: IssuerKeys; issuer: string; clientId: string; clock: () => number },
   token: string,
 ): Promise<LogoutToken> {
   try {

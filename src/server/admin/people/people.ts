@@ -116,7 +116,12 @@ async function remove(
   if (revokeCredentials && of !== null)
     await revokeAll(deps, tx, call, { projectId: of, apiKeyIds, trustRuleIds });
   const ruleIds = member?.ruleIds ?? [];
-  return create(RemoveMemberResponseSchema, { removed: member !== undefined, ruleIds, apiKeyIds, trustRuleIds });
+  return create(RemoveMemberResponseSchema, {
+    removed: member !== undefined,
+    ruleIds,
+    apiKeyIds,
+    trustRuleIds,
+  });
 }
 
 async function revokeAll(
@@ -127,11 +132,13 @@ async function revokeAll(
 ): Promise<void> {
   for (const resourceId of apiKeyIds) {
     const action = AuditAction.API_KEY_REVOKED;
-    if (await revokeApiKey(tx, resourceId)) await recordAction(deps, tx, call, { action, projectId, resourceId });
+    if (await revokeApiKey(tx, resourceId))
+      await recordAction(deps, tx, call, { action, projectId, resourceId });
   }
   for (const resourceId of trustRuleIds) {
     const action = AuditAction.TRUST_RULE_REMOVED;
-    if (await removeTrustRule(tx, resourceId)) await recordAction(deps, tx, call, { action, projectId, resourceId });
+    if (await removeTrustRule(tx, resourceId))
+      await recordAction(deps, tx, call, { action, projectId, resourceId });
   }
 }
 

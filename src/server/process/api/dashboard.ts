@@ -7,9 +7,9 @@ import { personHandlers } from '../../admin/people/people.js';
 import { openProvider } from '../../admin/people/provider.js';
 import { createSessionPrincipals } from '../../admin/session-principals.js';
 import { sessionHandlers } from '../../admin/sessions.js';
-import type { Logger } from '../../core/logger.js';
 import { createFetchJson } from '../../admin/trust/fetch-json.js';
 import { createIssuerKeys, type IssuerKeys } from '../../admin/trust/issuer-keys.js';
+import type { Logger } from '../../core/logger.js';
 import { createRandomSource } from '../../core/random.js';
 import type { Pool } from '../../database/connect.js';
 import type { ServerDeps } from '../../http/server.js';
@@ -20,7 +20,9 @@ import type { Cursors } from '../../rpc/cursor.js';
 import { SCOPES } from '../first-keys.js';
 
 /** The dashboard: its sessions, and the services of sessions and people. */
-export type Dashboard = { sessions: NonNullable<ServerDeps['sessions']>; services: ServiceEntry[];
+export type Dashboard = {
+  sessions: NonNullable<ServerDeps['sessions']>;
+  services: ServiceEntry[];
   /** Adds what is no RPC: the address at which the identity provider ends sessions. */
   routes: (app: FastifyInstance) => void;
 };
@@ -69,7 +71,8 @@ export function createDashboard(deps: DashboardDeps): Dashboard | undefined {
     { desc: PersonService, handlers: personHandlers({ ...deps, ...own }) },
   ];
   const routes = (app: FastifyInstance) => {
-    if (oidc !== undefined) backChannelLogoutRoute(app, { ...deps, ...own, ...oidc, limits, keys: providerKeys(log) });
+    if (oidc !== undefined)
+      backChannelLogoutRoute(app, { ...deps, ...own, ...oidc, limits, keys: providerKeys(log) });
   };
   return { sessions, services, routes };
 }

@@ -53,9 +53,13 @@ async function tokenOf(change: JWTPayload = {}, sign = key, header = {}): Promis
     jti: randomUUID(),
     events: { [EVENT]: {} },
   };
-  const claims = Object.fromEntries(Object.entries({ ...good, ...change }).filter(([, value]) => value !== undefined));
+  const claims = Object.fromEntries(
+    Object.entries({ ...good, ...change }).filter(([, value]) => value !== undefined),
+  );
   const kid = 'of-the-provider';
-  return new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid, typ: 'logout+jwt', ...header }).sign(sign);
+  return new SignJWT(claims)
+    .setProtectedHeader({ alg: 'RS256', kid, typ: 'logout+jwt', ...header })
+    .sign(sign);
 }
 
 const form = (token: string) => new URLSearchParams({ logout_token: token }).toString();
@@ -74,7 +78,9 @@ t.test('signing out at the provider ends the sessions of that browser, and no ot
   t.ok(await isOpen(bob));
   const { data } = await adminOf(app).ask(AuditService.method.listAuditEntries, { limit: 1 });
   const actor = { kind: 'AUDIT_ACTOR_KIND_SYSTEM', id: 'identity provider' };
-  t.match(data, [{ action: 'AUDIT_ACTION_SESSION_ENDED', actor, detail: { by: 'provider', person: /^per_/ } }]);
+  t.match(data, [
+    { action: 'AUDIT_ACTION_SESSION_ENDED', actor, detail: { by: 'provider', person: /^per_/ } },
+  ]);
 });
 
 t.test('a token for a subject ends all of its sessions, once', async (t) => {

@@ -263,7 +263,10 @@ t.test('what a person makes is his: in the audit log, and when he is removed', a
   );
   const { data: entries } = await admin.ask(AuditService.method.listAuditEntries, { projectId, limit: 2 });
   const actor = { kind: 'AUDIT_ACTOR_KIND_SESSION', id: /^ses_/, person: createdBy };
-  t.match(entries, [{ action: 'AUDIT_ACTION_TRUST_RULE_CREATED', actor }, { actor: { person: { name: 'bea' } } }]);
+  t.match(entries, [
+    { action: 'AUDIT_ACTION_TRUST_RULE_CREATED', actor },
+    { actor: { person: { name: 'bea' } } },
+  ]);
   const remove = async (revokeCredentials: boolean) =>
     (await boss.call(removeMember, { personId: maker.id, revokeCredentials })).response;
   const made = { apiKeyIds: [key.id], trustRuleIds: [rule.id] };
