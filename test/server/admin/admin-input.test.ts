@@ -7,6 +7,7 @@ import { AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
 import { TrustRuleService } from '../../../gen/attestation/admin/v1/trust_rules_pb.js';
 import { UsageService, UsageWindow } from '../../../gen/attestation/admin/v1/usage_pb.js';
+import { Role } from '../../../gen/attestation/options/v1/options_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { startApp } from '../../support/app.js';
 import { ADMIN_METHODS, adminOf } from '../../support/calling/admin.js';
@@ -274,6 +275,12 @@ t.test('the admin API returns unavailable without its database, and continues on
     CreateTrustRule: TRUST_RULE,
     GetTrustRule: { id: ruleId },
     RemoveTrustRule: { id: ruleId },
+    SetRole: { projectId, personId: 'per_none', role: Role.VIEWER },
+    RemoveMember: { projectId, personId: 'per_none' },
+    CreateInvitation: { projectId, role: Role.VIEWER },
+    DeleteInvitation: { projectId, id: 'inv_none' },
+    CreateRoleRule: { projectId, role: Role.VIEWER, conditions: { groups: 'x' } },
+    DeleteRoleRule: { projectId, id: 'rol_none' },
   };
   app.databaseProxy?.setOpen(false);
   app.databaseProxy?.cut();
