@@ -28,14 +28,10 @@ export function trustRule(flags: TrustFlags): Rule {
   const { github, gitlab, issuer, claim = [], scope: scopes, record } = flags;
   const known = github === undefined ? GITLAB : GITHUB;
   const repository = github ?? gitlab;
-  const conditions: Record<string, string> = {};
-  if (repository !== undefined) conditions[known.repositoryClaim] = repository;
-  for (const text of claim) {
-    const at = text.indexOf('=');
-    if (at < 1 || at === text.length - 1)
-      throw new UsageError(`--claim ${text} is not of the form name=pattern`);
-    conditions[text.slice(0, at)] = text.slice(at + 1);
-  }
+  const conditions = {
+    ...(repository !== undefined && { [known.repositoryClaim]: repository }),
+    ...parseConditions('--claim', claim),
+  };
   if (repository === undefined && issuer === undefined)
     throw new UsageError(
       'name whom to trust: --github owner/repository, --gitlab group/project or --issuer URL',
@@ -51,4 +47,15 @@ export function trustRule(flags: TrustFlags): Rule {
     recordedClaims: record ?? [...(preset?.recordedClaims ?? [])],
     ...(scopes !== undefined && { scopes }),
   };
+}
+
+/** Conditions on claims, each as `name=pattern`. Throws UsageError, which calls a wrong one `what`. */
+export function parseConditions(what: string, texts: readonly string[]): Record<string, string> {
+  const pairs = texts.map((text) => {
+    const at = text.indexOf('=');
+    if (at < 1 || at === text.length - 1)
+      throw new UsageError(`${what} ${text} is not of the form name=pattern`);
+    return [text.slice(0, at), text.slice(at + 1)];
+  });
+  return Object.fromEntries(pairs);
 }

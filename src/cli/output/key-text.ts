@@ -2,11 +2,22 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { type ApiKey, ApiKeyStatus } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { printable } from '../../protocol/printable.js';
+import { personText } from './person-text.js';
 import { formatTable } from './table.js';
 
 /** Keys as a table, one per line. */
 export function keyTable(keys: readonly ApiKey[]): string {
-  const head = ['ID', 'KEY', 'NAME', 'PROJECT', 'CREATED', 'LAST USED', 'STATE'];
+  const hasMakers = keys.some(({ createdBy }) => createdBy !== undefined);
+  const head = [
+    'ID',
+    'KEY',
+    'NAME',
+    'PROJECT',
+    'CREATED',
+    'LAST USED',
+    'STATE',
+    ...(hasMakers ? ['BY'] : []),
+  ];
   const cells = keys.map((key) => [
     key.id,
     `${key.prefix}…${key.last4}`,
@@ -15,6 +26,7 @@ export function keyTable(keys: readonly ApiKey[]): string {
     day(key.createdAt),
     day(key.lastUsedAt),
     stateOf(key),
+    ...(hasMakers ? [personText(key.createdBy)] : []),
   ]);
   return formatTable([head, ...cells]);
 }
@@ -29,6 +41,7 @@ export function keyText(key: ApiKey): string {
     ['scopes', key.scopes.join(' ') || 'none but service:read'],
     ...limitRows(key.limits),
     ['created', time(key.createdAt)],
+    ...(key.createdBy === undefined ? [] : [['created by', personText(key.createdBy)]]),
     ['last used', time(key.lastUsedAt)],
     ['state', stateOf(key)],
     ...(key.successorId === undefined ? [] : [['successor', key.successorId]]),

@@ -5,11 +5,21 @@ import { EnvironmentSchema } from '../../../gen/attestation/v1/environment_pb.js
 import { enumName } from '../../protocol/enum-names.js';
 import { printable } from '../../protocol/printable.js';
 import { limitRows } from './key-text.js';
+import { personText } from './person-text.js';
 import { formatTable } from './table.js';
 
 /** Rules as a table, one per line. */
 export function ruleTable(rules: readonly TrustRule[]): string {
-  const head = ['ID', 'ENVIRONMENT', 'ISSUER', 'CONDITIONS', 'PROJECT', 'CREATED'];
+  const hasMakers = rules.some(({ createdBy }) => createdBy !== undefined);
+  const head = [
+    'ID',
+    'ENVIRONMENT',
+    'ISSUER',
+    'CONDITIONS',
+    'PROJECT',
+    'CREATED',
+    ...(hasMakers ? ['BY'] : []),
+  ];
   const cells = rules.map((rule) => [
     rule.id,
     enumName(EnvironmentSchema, rule.environment),
@@ -17,6 +27,7 @@ export function ruleTable(rules: readonly TrustRule[]): string {
     conditionsText(rule),
     rule.projectId,
     timeOf(rule.createdAt).slice(0, 10),
+    ...(hasMakers ? [personText(rule.createdBy)] : []),
   ]);
   return formatTable([head, ...cells]);
 }
@@ -35,11 +46,13 @@ export function ruleText(rule: TrustRule): string {
     ['records', rule.recordedClaims.map(printable).join(' ')],
     ['tokens', rule.reusableTokens ? 'may be exchanged again' : 'are exchanged once'],
     ['created', timeOf(rule.createdAt)],
+    ...(rule.createdBy === undefined ? [] : [['created by', personText(rule.createdBy)]]),
     ['state', rule.removedAt === undefined ? 'in force' : `removed ${timeOf(rule.removedAt)}`],
   ]);
 }
 
-function conditionsText({ conditions }: TrustRule): string {
+/** The conditions of a rule, by the names of their claims. */
+export function conditionsText({ conditions }: Pick<TrustRule, 'conditions'>): string {
   const texts = Object.entries(conditions).map(([name, pattern]) => printable(`${name}=${pattern}`));
   return texts.sort().join(' ');
 }

@@ -19,6 +19,7 @@ import {
   withAdminApi,
 } from '../../flags/admin-flags.js';
 import { parseCount } from '../../flags/flag-values.js';
+import { personText } from '../../output/person-text.js';
 import { formatTable } from '../../output/table.js';
 
 type Flags = AdminFlags & {
@@ -84,10 +85,16 @@ function timeOf(
 function entryTable(entries: readonly AuditEntry[]): string {
   const cells = entries.map(({ at, actor, action, resourceId, detail }) => [
     at === undefined ? '-' : `${timestampDate(at).toISOString().slice(0, 19)}Z`,
-    actor?.kind === AuditActorKind.ADMIN ? `operator (${actor.id})` : (actor?.id ?? '-'),
+    actorText(actor),
     enumName(AuditActionSchema, action),
     resourceId,
     detail === undefined || Object.keys(detail).length === 0 ? '' : printable(JSON.stringify(detail)),
   ]);
   return formatTable([['TIME', 'BY', 'ACTION', 'ON', 'DETAIL'], ...cells]);
+}
+
+function actorText(actor: AuditEntry['actor']): string {
+  if (actor === undefined) return '-';
+  if (actor.person !== undefined) return `${personText(actor.person)} (${actor.id})`;
+  return actor.kind === AuditActorKind.ADMIN ? `operator (${actor.id})` : actor.id;
 }

@@ -20,6 +20,7 @@ import {
 } from '../../flags/admin-flags.js';
 import { parseDuration } from '../../flags/flag-values.js';
 import { addHelp } from '../../output/help.js';
+import { personText } from '../../output/person-text.js';
 import { formatTable } from '../../output/table.js';
 
 const HELP = `
@@ -103,13 +104,18 @@ function ownerOf({ project, operator }: ListFlags) {
 }
 
 function sessionTable(sessions: readonly OpenSession[]): string {
-  const cells = sessions.map(({ id, projectId, linkId, createdAt, lastUsedAt, expiresAt }) => [
+  const hasPeople = sessions.some(({ person }) => person !== undefined);
+  const cells = sessions.map(({ id, projectId, linkId, person, createdAt, lastUsedAt, expiresAt }) => [
     id,
-    projectId || 'operator',
+    projectId || (person === undefined ? 'operator' : '-'),
     linkId || '-',
     ...[createdAt, lastUsedAt, expiresAt].map((at) =>
       at === undefined ? '-' : `${timestampDate(at).toISOString().slice(0, 16)}Z`,
     ),
+    ...(hasPeople ? [personText(person)] : []),
   ]);
-  return formatTable([['ID', 'PROJECT', 'LINK', 'STARTED', 'LAST USE', 'ENDS'], ...cells]);
+  return formatTable([
+    ['ID', 'PROJECT', 'LINK', 'STARTED', 'LAST USE', 'ENDS', ...(hasPeople ? ['PERSON'] : [])],
+    ...cells,
+  ]);
 }
