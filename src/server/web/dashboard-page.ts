@@ -19,5 +19,7 @@ export function dashboardPageRoutes(app: FastifyInstance): void {
   };
   page(PATH, () => files.readDocument());
   page(`${PATH}/*`, () => files.readDocument());
+  // Its address has the code of the identity provider in it.
+  page(`${PATH}/sign-in/callback`, () => ({ ...files.readDocument(), cacheControl: 'no-store' }));
   page(`${PATH}/assets/:name`, ({ params }) => files.readAsset((params as { name: string }).name));
 }

@@ -3,8 +3,9 @@ import { useMemo } from 'preact/hooks';
 import { Route, Switch } from 'wouter';
 import { SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
 import { isSignedOut } from './errors.js';
+import { ProviderCallback } from './provider-sign-in.js';
 import { Shell } from './shell.js';
-import { SignIn } from './sign-in.js';
+import { AcceptInvitation, SignIn } from './sign-in.js';
 import { createScopedTransport } from './transport.js';
 import { ErrorState, Loading } from './ui/states.js';
 
@@ -17,6 +18,8 @@ export function App() {
     <TransportProvider transport={transport}>
       <Switch>
         <Route path="/sign-in" component={SignIn} />
+        <Route path="/sign-in/callback" component={ProviderCallback} />
+        <Route path="/invitation" component={AcceptInvitation} />
         <Route component={SignedIn} />
       </Switch>
     </TransportProvider>

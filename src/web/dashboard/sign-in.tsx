@@ -1,14 +1,13 @@
-import { createClient } from '@connectrpc/connect';
-import { useTransport } from '@connectrpc/connect-query';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@connectrpc/connect-query';
 import { useState } from 'preact/hooks';
-import { navigate } from 'wouter/use-browser-location';
 import { SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
+import { ProviderButton } from './provider-sign-in.js';
 import { Button } from './ui/button.js';
 import { Field } from './ui/field.js';
-import { ErrorState } from './ui/states.js';
+import { ErrorState, Loading } from './ui/states.js';
+import { useSignIn } from './use-sign-in.js';
 
-/** The sign-in page: with the admin token, or with the link whose secret is in the fragment of the address. */
+/** The sign-in page: at the identity provider, with the admin token, or with the link whose secret is in the fragment. */
 export function SignIn() {
   const [link] = useState(() => location.hash.slice(1));
   const signIn = useSignIn();
@@ -16,30 +15,53 @@ export function SignIn() {
     <main class="alone">
       <section class="card sign-in">
         <h1>Sign in</h1>
-        {link === '' ? <TokenForm signIn={signIn} /> : <LinkForm link={link} signIn={signIn} />}
+        {link === '' ? <Ways signIn={signIn} /> : <LinkForm link={link} signIn={signIn} />}
         {signIn.error === null ? null : <ErrorState error={signIn.error} />}
       </section>
     </main>
   );
 }
 
-type Credential = { case: 'adminToken' | 'link'; value: string };
+/** The page of an invitation: its secret is in the fragment of the address, and is used by the sign-in that a press begins. */
+export function AcceptInvitation() {
+  const [invitation] = useState(() => location.hash.slice(1));
+  const ways = useQuery(SessionService.method.getSignInWays);
+  return (
+    <main class="alone">
+      <section class="card sign-in">
+        <h1>You are invited</h1>
+        <p>Sign in to accept the invitation. It works once.</p>
+        {ways.isPending ? <Loading what="the ways to sign in" /> : null}
+        {ways.error === null ? null : <ErrorState error={ways.error} onRetry={ways.refetch} />}
+        {ways.data === undefined ? null : (
+          <ProviderButton provider={ways.data.provider} invitation={invitation} />
+        )}
+      </section>
+    </main>
+  );
+}
 
-function useSignIn() {
-  const client = createClient(SessionService, useTransport());
-  const queries = useQueryClient();
-  return useMutation({
-    mutationFn: (credential: Credential) => client.signIn({ credential }),
-    onSuccess: () => {
-      void queries.resetQueries();
-      navigate('/dashboard', { replace: true });
-    },
-  });
+function Ways({ signIn }: FormProps) {
+  const ways = useQuery(SessionService.method.getSignInWays);
+  if (ways.isPending) return <Loading what="the ways to sign in" />;
+  const { provider = '', adminToken = true } = ways.data ?? {};
+  if (provider === '') return <TokenForm signIn={signIn} />;
+  return (
+    <>
+      <ProviderButton provider={provider} />
+      {adminToken ? (
+        <details>
+          <summary>Break-glass: admin token</summary>
+          <TokenForm signIn={signIn} isSecond />
+        </details>
+      ) : null}
+    </>
+  );
 }
 
 type FormProps = { signIn: ReturnType<typeof useSignIn> };
 
-function TokenForm({ signIn }: FormProps) {
+function TokenForm({ signIn, isSecond = false }: FormProps & { isSecond?: boolean }) {
   const [token, setToken] = useState('');
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
@@ -56,7 +78,7 @@ function TokenForm({ signIn }: FormProps) {
         required
         autocomplete="off"
       />
-      <Button type="submit" isPrimary disabled={token === '' || signIn.isPending}>
+      <Button type="submit" isPrimary={!isSecond} disabled={token === '' || signIn.isPending}>
         {signIn.isPending ? 'Signing in…' : 'Sign in'}
       </Button>
       <p class="hint">
