@@ -15,14 +15,22 @@ const ENVIRONMENTS = [
   ['test', 'Test'],
 ] as const;
 
-/** Chooses the environment and, in the operator's session, the project. */
+/** Chooses the environment and, in the session of an operator or person, the project. */
 export function ScopePicker({ session, scope, onChange }: Props) {
   return (
     <div class="scope">
-      {session.projectId === '' ? (
-        <ProjectChoice scope={scope} onChange={onChange} />
-      ) : (
+      {session.projectId !== '' ? (
         <strong class="project">{safe(session.projectName)}</strong>
+      ) : session.memberships.length > 0 ? (
+        <Choice
+          label="Project"
+          isLabelHidden
+          options={session.memberships.map((one) => [one.projectId, safe(one.projectName)])}
+          value={scope.projectId}
+          onChange={(projectId) => onChange({ ...scope, projectId })}
+        />
+      ) : (
+        <ProjectChoice scope={scope} onChange={onChange} />
       )}
       <Segments
         label="Environment"

@@ -1,6 +1,7 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Session } from '../../../gen/attestation/admin/v1/sessions_pb.js';
+import type { Role } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Scope } from './transport.js';
 
 /** The session, and what its calls are for. */
@@ -16,4 +17,15 @@ export function useScope(): Scoped {
   const scoped = useContext(ScopeContext);
   if (scoped === undefined) throw new Error('there is no scope outside of the shell');
   return scoped;
+}
+
+/** The role that a session has in a project. */
+export function roleIn({ memberships, role }: Session, projectId: string): Role {
+  return memberships.find((one) => one.projectId === projectId)?.role ?? role;
+}
+
+/** The role in the project that is chosen. */
+export function useRole(): Role {
+  const { session, scope } = useScope();
+  return roleIn(session, scope.projectId);
 }

@@ -6,11 +6,14 @@ import { lazy, Suspense } from 'preact/compat';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
 import { type Session, SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
-import { ScopeProvider } from './scope.js';
+import { Role, RoleSchema } from '../../../gen/attestation/options/v1/options_pb.js';
+import { enumName } from '../../protocol/enum-names.js';
+import { roleIn, ScopeProvider } from './scope.js';
 import { ScopePicker } from './scope-picker.js';
 import { SubmissionsPage } from './submissions/submissions-page.js';
 import { createScopedTransport, type Scope } from './transport.js';
 import { Button } from './ui/button.js';
+import { safe } from './ui/safe.js';
 import { Empty, Loading } from './ui/states.js';
 
 const KeysPage = lazy(async () => ({ default: (await import('./keys/keys-page.js')).KeysPage }));
@@ -40,9 +43,12 @@ const PAGES = [
 
 const KEPT = 'scope';
 
-function readKept({ projectId }: Session): Scope {
+function readKept({ projectId, memberships }: Session): Scope {
   const [environment, kept = ''] = (sessionStorage.getItem(KEPT) ?? '').split(' ');
-  return { environment: environment === 'test' ? 'test' : 'live', projectId: projectId || kept };
+  const [first] = memberships;
+  const own =
+    first === undefined || memberships.some((one) => one.projectId === kept) ? kept : first.projectId;
+  return { environment: environment === 'test' ? 'test' : 'live', projectId: projectId || own };
 }
 
 /** Navigation around the pages, for one environment of one project. */
@@ -65,6 +71,7 @@ export function Shell({ session }: { session: Session }) {
           Attestation service
         </Link>
         <ScopePicker session={session} scope={scope} onChange={choose} />
+        <Whose session={session} role={roleIn(session, scope.projectId)} />
         <SignOut />
       </header>
       <Navigation />
@@ -150,14 +157,25 @@ function NoProject() {
   );
 }
 
+/** Who is signed in, and as what. */
+function Whose({ session: { person }, role }: { session: Session; role: Role }) {
+  if (person === undefined) return null;
+  return (
+    <span class="whose" title={safe(person.email)}>
+      <strong>{safe(person.name)}</strong>
+      <span class="sub">{role === Role.UNSPECIFIED ? 'no role' : enumName(RoleSchema, role)}</span>
+    </span>
+  );
+}
+
 function SignOut() {
   const client = createClient(SessionService, useTransport());
   const queries = useQueryClient();
   const signOut = async () => {
-    await client.signOut({}).catch(() => {});
+    const answer = await client.signOut({}).catch(() => undefined);
     sessionStorage.clear();
     queries.clear();
-    location.assign('/dashboard/sign-in');
+    location.assign(answer?.providerUrl || '/dashboard/sign-in');
   };
   return <Button onClick={() => void signOut()}>Sign out</Button>;
 }

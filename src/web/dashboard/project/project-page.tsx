@@ -1,5 +1,6 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { type Project, ProjectService } from '../../../../gen/attestation/admin/v1/projects_pb.js';
+import { Role } from '../../../../gen/attestation/options/v1/options_pb.js';
 import { useScope } from '../scope.js';
 import { PageHead } from '../ui/page-head.js';
 import { safe } from '../ui/safe.js';
@@ -14,7 +15,7 @@ import { SignInLinks } from './sign-in-links.js';
 export function ProjectPage() {
   const { scope, session } = useScope();
   const project = useQuery(ProjectService.method.getProject, { id: scope.projectId });
-  const isOperator = session.projectId === '';
+  const isOperator = session.role === Role.OPERATOR;
   return (
     <>
       <PageHead title="Project" hint={<code>{scope.projectId}</code>} />
