@@ -97,6 +97,7 @@ function FilterBar({ filters, onChange }: { filters: Filters; onChange: (filters
 function Actor({ entry: { actor, requestId } }: { entry: AuditEntry }) {
   return (
     <span title={requestId === '' ? undefined : `request ${requestId}`}>
+      {actor?.person === undefined ? null : <strong>{safe(actor.person.name)} </strong>}
       {actor === undefined ? '' : enumName(AuditActorKindSchema, actor.kind)}
       <code class="sub">{safe(actor?.id ?? '')}</code>
     </span>

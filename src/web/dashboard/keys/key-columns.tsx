@@ -39,13 +39,14 @@ export function keyColumns(onMade: (key: ApiKey) => void): Column<ApiKey>[] {
   ];
 }
 
-function KeyName({ apiKey: { name, prefix, last4 } }: { apiKey: ApiKey }) {
+function KeyName({ apiKey: { name, prefix, last4, createdBy } }: { apiKey: ApiKey }) {
   return (
     <div>
       <strong>{safe(name)}</strong>
       <code class="sub">
         {prefix}…{last4}
       </code>
+      {createdBy === undefined ? null : <span class="sub">made by {safe(createdBy.name)}</span>}
     </div>
   );
 }

@@ -5,6 +5,7 @@ import { Button } from '../ui/button.js';
 import { Confirm } from '../ui/confirm.js';
 import { type Column, DataTable } from '../ui/data-table.js';
 import { PageList } from '../ui/page-list.js';
+import { safe } from '../ui/safe.js';
 import { Empty } from '../ui/states.js';
 import { Time } from '../ui/time.js';
 import { useChange } from '../use-change.js';
@@ -48,11 +49,20 @@ const COLUMNS: Column<OpenSession>[] = [
   { header: 'Actions', cell: (row) => <EndSession session={row} /> },
 ];
 
-function Origin({ session: { id, linkId, isOwn } }: { session: OpenSession }) {
+function Origin({ session: { id, linkId, isOwn, person } }: { session: OpenSession }) {
   return (
     <div>
       <code>{id}</code>
-      <span class="sub">{isOwn ? 'this one' : linkId === '' ? 'by the admin token' : `by ${linkId}`}</span>
+      <span class="sub">
+        {isOwn
+          ? 'this one'
+          : person
+            ? 'by the identity provider'
+            : linkId === ''
+              ? 'by the admin token'
+              : `by ${linkId}`}
+      </span>
+      {person === undefined ? null : <span class="sub">{safe(person.name)}</span>}
     </div>
   );
 }
