@@ -28,11 +28,13 @@ const WebhookPage = lazy(async () => ({ default: (await import('./webhooks/webho
 const ExportsPage = lazy(async () => ({ default: (await import('./exports/exports-page.js')).ExportsPage }));
 const UsagePage = lazy(async () => ({ default: (await import('./usage/usage-page.js')).UsagePage }));
 const ProjectPage = lazy(async () => ({ default: (await import('./project/project-page.js')).ProjectPage }));
+const PeoplePage = lazy(async () => ({ default: (await import('./people/people-page.js')).PeoplePage }));
 const AuditPage = lazy(async () => ({ default: (await import('./audit/audit-page.js')).AuditPage }));
 
 const PAGES = [
   ['/submissions', 'Submissions'],
   ['/keys', 'API keys'],
+  ['/people', 'People'],
   ['/batches', 'Batches and log'],
   ['/webhooks', 'Webhooks'],
   ['/exports', 'Exports'],
@@ -134,6 +136,7 @@ function Pages() {
         <Route path="/submissions" component={SubmissionsPage} />
         <Route path="/submissions/:id">{({ id }) => <SubmissionPage key={id} id={id} />}</Route>
         <Route path="/keys" component={KeysPage} />
+        <Route path="/people" component={PeoplePage} />
         <Route path="/batches" component={BatchesPage} />
         <Route path="/webhooks" component={WebhooksPage} />
         <Route path="/webhooks/:id">{({ id }) => <WebhookPage key={id} id={id} />}</Route>
