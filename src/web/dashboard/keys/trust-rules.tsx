@@ -62,6 +62,7 @@ function Trusted({ rule }: { rule: TrustRule }) {
     <div>
       <strong>{conditionsText(rule)}</strong>
       <code class="sub">{safe(rule.issuer)}</code>
+      {rule.createdBy === undefined ? null : <span class="sub">made by {safe(rule.createdBy.name)}</span>}
     </div>
   );
 }
