@@ -18,7 +18,6 @@ import { assertNoLeaks } from '../../../support/judging/recorder.js';
 
 const provider = await startLoginProvider(t);
 const app = await startApp(t, {
-  apis: 2,
   isWithoutWorker: true,
   env: { ...provider.env, OIDC_OPERATORS: 'groups=platform, email=olga@example.com' },
 });
@@ -74,12 +73,21 @@ t.test(
 );
 
 t.test('a sign-in that begins in one process ends in another', async (t) => {
-  const [, second = ''] = app.baseUrls;
-  const { browser, url } = await startSigningIn(app);
-  const callback = await passProvider(url, 'alice', app.baseUrl);
-  const other = newBrowser(app, { cookie: browser.cookie }, second);
-  // Its address is another one here, as behind no proxy, so that the redirect URI is not that of the start.
-  t.match(await finishSigningIn(other, callback), { code: 'auth.invalid_key' });
+  const address = 'http://dashboard.example.com';
+  const behindProxy = await startApp(t, {
+    apis: 2,
+    isWithoutWorker: true,
+    env: { ...provider.env, OIDC_OPERATORS: 'groups=platform', DASHBOARD_URL: address },
+  });
+  provider.register({ ...behindProxy, baseUrl: address });
+  const [, second = ''] = behindProxy.baseUrls;
+  const { browser, url } = await startSigningIn(behindProxy);
+  const callback = await passProvider(url, 'alice', address);
+  const other = newBrowser(behindProxy, {}, second);
+  other.cookie = browser.cookie;
+  t.equal((await finishSigningIn(other, callback)).code, 'ok');
+  t.match((await other.call(getSession, {})).response, { person: { name: 'Alice' } });
+  provider.register(app);
 });
 
 t.test('people whom the provider knows, and who have no access, get an error that names them', async (t) => {
