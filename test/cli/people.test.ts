@@ -43,7 +43,7 @@ async function accept(name: string, link: string) {
   return { browser, id: (outcome.response.person as { id: string }).id };
 }
 
-t.test('somebody is invited, gets another role, and is removed with what she made', async (t) => {
+t.test('a person is invited, gets another role, and is removed with what she made', async (t) => {
   t.equal(await shown('people', 'list', ...inProject), 'no people\n');
   const made = ['people', 'invite', '--email', 'ada@example.com', '--role', 'admin', ...inProject];
   const link = await attest(...made);

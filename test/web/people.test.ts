@@ -20,7 +20,7 @@ const browser = await startBrowser(t);
 const origin = app.baseUrl;
 let invitation = '';
 
-t.test('an operator signs in at the provider, invites somebody, and signs out there too', async (t) => {
+t.test('an operator signs in at the provider, invites another, and signs out there too', async (t) => {
   await browser.visit(t, { origin }, async ({ page, takeProblems }) => {
     await page.goto(`${origin}/dashboard`);
     const button = page.getByRole('button', { name: 'Sign in with Acme' });
@@ -69,14 +69,14 @@ t.test('who is invited signs in with the link, and sees people without what chan
   });
 });
 
-t.test('a return that was not begun here is refused, with a way to try again', async (t) => {
+t.test('a return that was not begun here is rejected, with a way to try again', async (t) => {
   await browser.visit(t, { origin }, async ({ page, takeProblems }) => {
     const answer = await page.goto(`${origin}/dashboard/sign-in/callback?code=x&state=y`);
     t.match(answer?.headers(), { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
     await page.getByRole('alert').getByText('sign in again').waitFor();
     await page.getByRole('button', { name: 'Try again' }).waitFor();
     t.equal(page.url(), `${origin}/dashboard/sign-in/callback`);
-    await assertGood(t, page, 'sign-in-refused');
+    await assertGood(t, page, 'sign-in-rejected');
     takeProblems();
   });
 });

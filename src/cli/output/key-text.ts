@@ -2,7 +2,7 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { type ApiKey, ApiKeyStatus } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { printable } from '../../protocol/printable.js';
-import { personText } from './person-text.js';
+import { personText } from './people/person-text.js';
 import { formatTable } from './table.js';
 
 /** Keys as a table, one per line. */

@@ -5,7 +5,7 @@ import { EnvironmentSchema } from '../../../gen/attestation/v1/environment_pb.js
 import { enumName } from '../../protocol/enum-names.js';
 import { printable } from '../../protocol/printable.js';
 import { limitRows } from './key-text.js';
-import { personText } from './person-text.js';
+import { personText } from './people/person-text.js';
 import { formatTable } from './table.js';
 
 /** Rules as a table, one per line. */

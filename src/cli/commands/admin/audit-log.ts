@@ -19,7 +19,7 @@ import {
   withAdminApi,
 } from '../../flags/admin-flags.js';
 import { parseCount } from '../../flags/flag-values.js';
-import { personText } from '../../output/person-text.js';
+import { personText } from '../../output/people/person-text.js';
 import { formatTable } from '../../output/table.js';
 
 type Flags = AdminFlags & {

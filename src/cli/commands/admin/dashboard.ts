@@ -20,7 +20,7 @@ import {
 } from '../../flags/admin-flags.js';
 import { parseDuration } from '../../flags/flag-values.js';
 import { addHelp } from '../../output/help.js';
-import { personText } from '../../output/person-text.js';
+import { personText } from '../../output/people/person-text.js';
 import { formatTable } from '../../output/table.js';
 
 const HELP = `

@@ -25,7 +25,7 @@ import { parseDuration } from '../../flags/flag-values.js';
 import { findOnlyProject } from '../../flags/only-project.js';
 import { addRoleFlags, parseRole } from '../../flags/role-flags.js';
 import { addHelp } from '../../output/help.js';
-import { invitationTable, memberTable, memberText, removedText } from '../../output/people-text.js';
+import { invitationTable, memberTable, memberText, removedText } from '../../output/people/people-text.js';
 import { timeText } from '../../output/time-text.js';
 import { addRoleRules } from './role-rules.js';
 

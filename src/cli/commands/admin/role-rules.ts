@@ -16,7 +16,7 @@ import {
 } from '../../flags/admin-flags.js';
 import { addRoleFlags, parseRole } from '../../flags/role-flags.js';
 import { parseConditions } from '../../flags/trust-flags.js';
-import { roleRuleTable } from '../../output/people-text.js';
+import { roleRuleTable } from '../../output/people/people-text.js';
 
 type ListFlags = AdminFlags & { project?: string };
 

@@ -5,13 +5,13 @@ import type {
   Member,
   RemoveMemberResponse,
   RoleRule,
-} from '../../../gen/attestation/admin/v1/people_pb.js';
-import { type Role, RoleSchema } from '../../../gen/attestation/options/v1/options_pb.js';
-import { enumName } from '../../protocol/enum-names.js';
-import { printable } from '../../protocol/printable.js';
+} from '../../../../gen/attestation/admin/v1/people_pb.js';
+import { type Role, RoleSchema } from '../../../../gen/attestation/options/v1/options_pb.js';
+import { enumName } from '../../../protocol/enum-names.js';
+import { printable } from '../../../protocol/printable.js';
+import { formatTable } from '../table.js';
+import { conditionsText } from '../trust-text.js';
 import { personText } from './person-text.js';
-import { formatTable } from './table.js';
-import { conditionsText } from './trust-text.js';
 
 /** Roles as a table, one per line. */
 export function memberTable(members: readonly Member[]): string {
