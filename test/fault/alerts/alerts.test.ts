@@ -57,8 +57,13 @@ t.test('what rules, dashboard and runbook name is scraped', async (t) => {
   for (const expr of [...(await ruleExpressions()), ...panels])
     t.strictSame(findMissing(expr, health), [], expr);
   const documented = [...readFileSync('docs/monitoring.md', 'utf8').matchAll(/`(attest_\w+)`/g)];
-  // Of `attest witness` alone.
-  const others = ['attest_cosigned_tree_size'];
+  // Of `attest witness` and `attest signer` alone.
+  const others = [
+    'attest_cosigned_tree_size',
+    'attest_signer_requests_total',
+    'attest_signer_seconds_total',
+    'attest_signer_key_ready',
+  ];
   const missing = documented.flatMap(([, name = '']) => findMissing(name, health));
   t.strictSame([...new Set(missing)], others);
 });
