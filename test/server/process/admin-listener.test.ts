@@ -90,7 +90,7 @@ t.test('commands read its address from ATTEST_ADMIN_URL, and --url takes precede
 t.test('a listener without a token does not start', async (t) => {
   const { stderr, code } = await runProcess(['api'], { ...installation.env, ADMIN_TOKEN: '' });
   t.not(code, 0);
-  t.match(stderr, /ADMIN_PORT is set, expected a valid ADMIN_TOKEN beside it/);
+  t.match(stderr, /ADMIN_PORT is set, expected a valid ADMIN_TOKEN or OIDC_ISSUER beside it/);
 });
 
 t.test('it stops with its process', async (t) => {
