@@ -6,10 +6,10 @@ const BASE = ['protocol', 'server/telemetry', 'server/core', 'server/keys', 'con
 const PURE = ['proof', ...inServer('schema', 'json', 'net')];
 /** What features share, each on those before it from `jobs` on. */
 const COMMON = inServer('database', 'queue', 'rpc', 'jobs', 'idempotency', 'limits', 'admin');
-const LOG = [...BASE, ...PURE, ...COMMON, 'server/log'];
+const LOG = [...BASE, ...PURE, ...COMMON, ...inServer('exports/destinations', 'log')];
 const WITNESSING = [...LOG, ...inServer('witnessing', 'witnessing/clients')];
 const ATTESTATIONS = [...WITNESSING, 'server/attestations'];
-const FEATURES = [...ATTESTATIONS, ...inServer('webhooks', 'exports', 'exports/destinations', 'public')];
+const FEATURES = [...ATTESTATIONS, ...inServer('webhooks', 'exports', 'public')];
 const SERVER = [...FEATURES, ...inServer('pipeline', 'http', 'web', 'ops', 'cosigner', 'signer')];
 const ALL = [...SERVER, ...inServer('timestamp-authority', 'embedded', 'process')];
 
@@ -37,7 +37,7 @@ const MAY_IMPORT = {
   'server/witnessing': WITNESSING,
   'server/attestations': ATTESTATIONS,
   'server/webhooks': [...BASE, ...PURE, ...COMMON],
-  'server/exports': [...ATTESTATIONS, ...inServer('webhooks', 'exports/destinations')],
+  'server/exports': [...ATTESTATIONS, 'server/webhooks'],
   'server/public': ATTESTATIONS,
   'server/pipeline': FEATURES,
   'server/ops': [...FEATURES, 'server/pipeline'],

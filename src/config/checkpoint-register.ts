@@ -1,24 +1,31 @@
-/** The settings of the checkpoint register: a folder, or a C2SP witness. */
+/** The settings of the checkpoint register: a folder, a store of objects, or a C2SP witness. */
 import { resolve } from 'node:path';
 import type { NoteKey } from '../proof/log/note.js';
 import { InvalidValue } from './invalid-value.js';
+import { isObjectStorage, type ObjectStorage, objectStorage } from './object-storage.js';
 import { outboundUrl, path } from './setting-types.js';
 import type { Settings, SettingType } from './settings.js';
 import { cosignerKey } from './witnesses/log-witness.js';
 
-/** The absolute path of a folder; or the prefix of a C2SP witness, and the keys that it signs with. */
-export type RegisterConfig = string | { readonly url: string; readonly keys: readonly NoteKey[] };
+/** The absolute path of a folder; a store of objects; or the prefix of a C2SP witness, and the keys that it signs with. */
+export type RegisterConfig =
+  | string
+  | { readonly storage: ObjectStorage }
+  | { readonly url: string; readonly keys: readonly NoteKey[] };
 
-type Place = { readonly folder: string } | { readonly url: string };
+type Place = { readonly folder: string } | { readonly storage: ObjectStorage } | { readonly url: string };
 
 const MAX_KEYS = 8;
 
 const place: SettingType<Place> = {
-  expected: 'the path of a folder, or the http or https URL of a C2SP witness without user or fragment',
+  expected: `the path of a folder, ${objectStorage.expected}, or the http or https URL of a C2SP witness without user or fragment`,
   secret: true,
   fromFile: true,
-  parse: (text) =>
-    /^https?:/i.test(text) ? { url: outboundUrl.parse(text) } : { folder: resolve(path.parse(text)) },
+  parse: (text) => {
+    if (/^https?:/i.test(text)) return { url: outboundUrl.parse(text) };
+    if (isObjectStorage(text)) return { storage: objectStorage.parse(text) };
+    return { folder: resolve(path.parse(text)) };
+  },
 };
 
 const keys: SettingType<NoteKey[]> = {
@@ -41,5 +48,6 @@ export function readRegisterConfig(settings: Settings, dataDir: string): Registe
     const expected = 'the URL of a witness as CHECKPOINT_REGISTER';
     settings.report({ name: 'CHECKPOINT_REGISTER_KEY', problem: 'is set', expected });
   }
+  if (found !== undefined && 'storage' in found) return found;
   return found?.folder ?? resolve(dataDir, 'checkpoint-register');
 }

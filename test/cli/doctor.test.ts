@@ -7,6 +7,7 @@ import t from 'tap';
 import { acknowledgement, newCreation, send } from '../support/calling/load.js';
 import { runHere } from '../support/calling/run-cli.js';
 import { makeServerTls } from '../support/certificates/server-tls.js';
+import { BUCKET, bucketAt, OWNER, startStore } from '../support/exports/s3/fixture.js';
 import { setScene } from '../support/fault-fixture.js';
 import { until } from '../support/until.js';
 
@@ -138,6 +139,18 @@ t.test('a register that holds another history, or cannot be written', async (t) 
   const blocked = await examine({ CHECKPOINT_REGISTER: file });
   t.equal(blocked.code, 1);
   t.match(blocked.find('register'), { status: 'failed', detail: /cannot be written/ });
+});
+
+t.test('a register in a bucket is raced, and what is wrong with the bucket is named', async (t) => {
+  const server = await startStore(t);
+  const { options } = bucketAt(server.url);
+  const register = (bucket: string) => `s3://${bucket}/r?${new URLSearchParams({ ...options })}`;
+  const { findings, find } = await examine({ CHECKPOINT_REGISTER: register(BUCKET) });
+  t.match(find('register'), { status: 'ok', detail: /one writer won each of 10 races/ });
+  t.notMatch(JSON.stringify(findings), new RegExp(OWNER.secretAccessKey.replace('+', '.')));
+  const missing = await examine({ CHECKPOINT_REGISTER: register('missing') });
+  t.match(missing.find('register'), { status: 'failed', detail: /bucket does not exist/ });
+  t.equal(missing.code, 1);
 });
 
 t.test('a witness that fails, and one that is silent', async (t) => {

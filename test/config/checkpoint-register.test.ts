@@ -21,6 +21,9 @@ t.test('the checkpoint register is a folder, or a witness with its keys', async 
   const read = (env: Record<string, string>) => readConfig(env, { process: 'log' }).checkpointRegister;
   const witness = 'https://witness.example/prefix?token=secret';
   t.equal(read({ CHECKPOINT_REGISTER: 'r' }), join(process.cwd(), 'r'));
+  t.match(read({ CHECKPOINT_REGISTER: 's3://bucket/register?region=eu-central-1' }), {
+    storage: { kind: 's3', bucket: 'bucket', prefix: 'register', options: { region: 'eu-central-1' } },
+  });
   t.match(read({ CHECKPOINT_REGISTER: witness, CHECKPOINT_REGISTER_KEY: keys.join(' ') }), {
     url: witness,
     keys: keys.map(parseVerifierKey),

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { OpenDestination } from '../../src/server/exports/destinations/destination.js';
+import { raceWrites } from '../../src/server/exports/destinations/race.js';
 import {
   BUCKET,
   OWNER,
@@ -31,6 +32,7 @@ export async function checkExports({ dir }: { dir: string }): Promise<Row[]> {
     return [
       await probing('a probe', bucket),
       await probing('another probe', bucket),
+      await racing(bucket),
       await writingInTurn('an object', bucket, 1000),
       await writingInTurn('an object in parts', bucket, 12 * MIB),
       refusing(STORE, 'a wrong secret', await saidBy(() => stranger.probe(writing().signal))),
@@ -60,6 +62,13 @@ async function startStore(
 
 async function probing(what: string, bucket: OpenDestination): Promise<Row> {
   return accepting(STORE, what, await saidBy(() => bucket.probe(writing().signal)), []);
+}
+
+async function racing({ store }: OpenDestination): Promise<Row> {
+  const said = await saidBy(
+    async () => `${store && (await raceWrites(store, 'race', writing().signal))} races`,
+  );
+  return accepting(STORE, 'writers that race on one condition', said, [/^10 races$/]);
 }
 
 /** Of revisions 1, 3 and 2 the second remains. */

@@ -1,7 +1,8 @@
 /** Objects for tests of destinations of exports. */
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { ExportObject, WriteControl } from '../../../src/server/exports/destinations/destination.js';
+import type { WriteControl } from '../../../src/server/exports/destinations/destination.js';
+import type { ExportObject } from '../../../src/server/exports/destinations/object-store.js';
 
 /** An object of a text. */
 export function textObject(name: string, text: string, revision = 1): ExportObject {

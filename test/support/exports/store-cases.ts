@@ -3,10 +3,11 @@ import { Readable } from 'node:stream';
 import type { Test } from 'tap';
 import {
   DestinationError,
-  type ExportObject,
   type OpenDestination,
 } from '../../../src/server/exports/destinations/destination.js';
 import type { HttpLimits } from '../../../src/server/exports/destinations/http-client.js';
+import type { ExportObject } from '../../../src/server/exports/destinations/object-store.js';
+import { raceWrites } from '../../../src/server/exports/destinations/race.js';
 import { type FaultProxy, isMethod, slowly } from '../breaking/fault-proxy.js';
 import { until } from '../until.js';
 import { control, largeMd5, largeObject, textObject } from './export-objects.js';
@@ -42,6 +43,37 @@ export function testStore(t: Test, makeScene: (t: Test) => Promise<StoreScene>):
     const { sha256 } = textObject(NAME, 'three');
     const stored = { revision: '3', sha256: Buffer.from(sha256).toString('hex'), bytes: 5 };
     t.match(await look(NAME), { ...stored, contentType: 'application/x-ndjson' });
+  });
+
+  t.test('reads the text of an object with the version that a write over it needs', async (t) => {
+    const { open } = await makeScene(t);
+    const { store } = await open();
+    if (store === undefined) throw new Error('the destination has no store');
+    const { signal } = control();
+    t.equal(await store.readText(NAME, signal), undefined);
+    t.equal(
+      await store.write({ ...textObject(NAME, 'größer\n'), cacheControl: 'no-store' }, undefined, signal),
+      true,
+    );
+    const found = await store.readText(NAME, signal);
+    t.equal(found?.text, 'größer\n');
+    t.equal((await store.read(NAME, signal))?.version, found?.version);
+    t.equal(await store.write(textObject(NAME, 'two', 2), found, signal), true);
+    t.equal(await store.write(textObject(NAME, 'three', 3), found, signal), false);
+    t.equal((await store.readText(NAME, signal))?.text, 'two');
+    await store.write(largeObject(NAME, 300 * 1024, 4), await store.read(NAME, signal), signal);
+    await t.rejects(store.readText(NAME, signal), DestinationError);
+  });
+
+  t.test('of writers on the same condition one is stored', async (t) => {
+    const { open, proxy } = await makeScene(t);
+    const { store } = await open();
+    if (store === undefined) throw new Error('the destination has no store');
+    t.equal(await raceWrites(store, 'copies/race', control().signal), 10);
+    proxy.ignoreConditions();
+    await t.rejects(raceWrites(store, 'copies/another', control().signal), {
+      message: /^conditional writes .* lose races: 8 of 8 writers wrote copies\/another/,
+    });
   });
 
   t.test('a writer that does not hold the lease writes nothing', async (t) => {

@@ -2,21 +2,11 @@
  * Writes an object to a store of objects over an older revision of itself only. The revision and the SHA-256 are in the
  * object's metadata, and each write is on the condition that the stored object is unchanged since it was read.
  */
-import { DestinationError, type ExportObject, type WriteControl, type WriteOutcome } from './destination.js';
+import { DestinationError, type WriteControl, type WriteOutcome } from './destination.js';
+import type { ExportObject, ObjectStore, Stored } from './object-store.js';
 
 /** Maximum attempts of a write while other writers are faster. */
 const MAX_TRIES = 5;
-
-/** The object that a store holds under a name; `version` is its ETag or generation. */
-export type Stored = { version: string; revision: number | undefined; sha256: string | undefined };
-
-/** A bucket or container. Its methods reject with `DestinationError`, or with the signal's reason once it is aborted. */
-export type ObjectStore = {
-  /** Reads the object of a name; undefined if there is none. */
-  read(name: string, signal: AbortSignal): Promise<Stored | undefined>;
-  /** Stores an object if the store still holds `stored`, or nothing if that is undefined; false if it does not. */
-  write(object: ExportObject, stored: Stored | undefined, signal: AbortSignal): Promise<boolean>;
-};
 
 /** The user metadata that `write` stores with an object. */
 export function revisionMetadata({ revision, sha256 }: Pick<ExportObject, 'revision' | 'sha256'>): {

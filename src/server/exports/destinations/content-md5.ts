@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { pipeline } from 'node:stream/promises';
-import type { ExportObject } from './destination.js';
+import type { ExportObject } from './object-store.js';
 
 /** The MD5 of an object's bytes, or of a range of them, for stores that check it against what arrives. */
 export async function contentMd5(

@@ -1,24 +1,9 @@
 /** A destination of exports: storage of the customer, of one of the kinds that the API knows. */
-import type { Readable } from 'node:stream';
 import {
   type ExportDestination,
   ExportDestinationSchema,
 } from '../../../../gen/attestation/v1/exports_pb.js';
-
-/** An object to write. Its bytes can be read any number of times, and concurrently. */
-export type ExportObject = {
-  /** The full name, the destination's prefix included: `a/b/c.jsonl`. */
-  readonly name: string;
-  readonly contentType: string;
-  readonly bytes: number;
-  readonly sha256: Uint8Array;
-  /** Counts up from 1 whenever the content may have changed. */
-  readonly revision: number;
-  /** A new stream of the bytes from `start` to before `end`, by default of all. */
-  read(range?: { start: number; end: number }): Readable;
-  /** Fills a buffer with the bytes from `start` on; undefined if the bytes are in memory, of which `read` makes no copies. */
-  fill?: ((buffer: Uint8Array, start: number) => Promise<void>) | undefined;
-};
+import type { ExportObject, ObjectStore } from './object-store.js';
 
 /**
  * An object whose bytes are rendered on demand. Calls must not overlap. Each rejects with the
@@ -57,6 +42,8 @@ export type OpenDestination = {
   write(object: ExportObject, control: WriteControl): Promise<WriteOutcome>;
   /** As `write`, but sends parts of the object while it is rendered. Absent if the destination cannot. */
   writeStreamed?(object: StreamedObject, control: WriteControl): Promise<WriteOutcome>;
+  /** The store itself, of destinations that hold objects. */
+  readonly store?: ObjectStore;
   /** Writes a probe and checks that conditional writes are honoured. Idempotent. */
   probe(signal: AbortSignal): Promise<void>;
   /** Closes connections and deletes temporary files. */
@@ -86,6 +73,8 @@ export type DestinationContext = {
   readonly projectId: string;
   /** Permits http, any port and loopback, for development only. */
   readonly allowInsecure: boolean;
+  /** Set for a store of the operator: it may be at any address, and the operator's own credentials may be used. */
+  readonly isOperators?: boolean;
   /** The buckets and accounts that the operator's own cloud credentials may be used for. */
   readonly ambientCredentials: readonly string[];
   /** An existing directory for temporary files. */

@@ -26,6 +26,9 @@ type HttpRequest = {
 /** A whole answer with any status; the names of headers are in lower case. */
 export type HttpAnswer = { status: number; headers: Readonly<Record<string, string>>; body: string };
 
+/** The same with the bytes of the body, which is their text in UTF-8. */
+type WholeAnswer = HttpAnswer & { bytes: Uint8Array };
+
 /**
  * Bounds: milliseconds without a byte sent or received, and from the last byte of the request to the last of the answer.
  * While the operating system sends what it has buffered of a stream, only the latter holds.
@@ -42,7 +45,7 @@ export type HttpClient = {
    * Sends a request once, without following redirects. Rejects with `DestinationError` if there is no whole answer, with
    * the error of the body if that cannot be read, and with the signal's reason if it is aborted.
    */
-  send(request: HttpRequest): Promise<HttpAnswer>;
+  send(request: HttpRequest): Promise<WholeAnswer>;
   /** Ends all requests and connections. */
   close(): Promise<void>;
 };
@@ -50,7 +53,7 @@ export type HttpClient = {
 /** Creates a client that connects by the agents. */
 export function createHttpClient(agents: HttpAgents, limits: HttpLimits): HttpClient {
   const closing = new AbortController();
-  const open = new Set<Promise<HttpAnswer>>();
+  const open = new Set<Promise<WholeAnswer>>();
   for (const agent of [agents.httpAgent, agents.httpsAgent])
     agent.on('free', (socket: Socket) => socket.setTimeout(KEEP_ALIVE_MS));
   return {
@@ -72,7 +75,7 @@ export function createHttpClient(agents: HttpAgents, limits: HttpLimits): HttpCl
 function exchangeTraced(
   deps: { agents: HttpAgents; limits: HttpLimits },
   request: HttpRequest,
-): Promise<HttpAnswer> {
+): Promise<WholeAnswer> {
   return inRequest(request, async () => {
     const headers = { ...request.headers, ...traceHeaders() };
     const answer = await exchangeOnce(deps, { ...request, headers });
@@ -84,7 +87,7 @@ function exchangeTraced(
 async function exchangeOnce(
   { agents, limits }: { agents: HttpAgents; limits: HttpLimits },
   { method, url, headers, body, signal }: HttpRequest,
-): Promise<HttpAnswer> {
+): Promise<WholeAnswer> {
   signal.throwIfAborted();
   const isTls = url.startsWith('https:');
   const agent = isTls ? agents.httpsAgent : agents.httpAgent;
@@ -97,10 +100,12 @@ async function exchangeOnce(
     const answered = once(request, 'response') as Promise<[IncomingMessage]>;
     sendBody(request, body);
     const [response] = await answered;
+    const bytes = await readBody(response);
     return {
       status: response.statusCode ?? 0,
       headers: joinHeaders(response),
-      body: await readBody(response),
+      bytes,
+      body: bytes.toString(),
     };
   } catch (error) {
     signal.throwIfAborted();
@@ -150,7 +155,7 @@ function joinHeaders({ headers }: IncomingMessage): Record<string, string> {
 }
 
 /** Throwing in the loop closes the connection. */
-async function readBody(response: IncomingMessage): Promise<string> {
+async function readBody(response: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -158,5 +163,5 @@ async function readBody(response: IncomingMessage): Promise<string> {
     if (bytes > MAX_ANSWER_BYTES) throw new TransferError('sent an answer that is too large');
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString();
+  return Buffer.concat(chunks);
 }

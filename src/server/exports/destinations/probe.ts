@@ -1,8 +1,8 @@
 /** The probe of a store of objects: whether it takes objects, lets them be overwritten and honours conditions. */
-import { createHash } from 'node:crypto';
-import { Readable } from 'node:stream';
-import { type ObjectStore, revisionMetadata, type Stored } from './compare-and-swap.js';
-import { type DestinationContext, DestinationError, type ExportObject } from './destination.js';
+import { bytesObject } from './bytes-object.js';
+import { revisionMetadata } from './compare-and-swap.js';
+import { type DestinationContext, DestinationError } from './destination.js';
+import type { ExportObject, ObjectStore, Stored } from './object-store.js';
 
 /** Maximum attempts of a probe while other probes are faster. */
 const MAX_TRIES = 5;
@@ -50,14 +50,5 @@ function isSame(stored: Stored, probe: ExportObject): boolean {
 
 /** Contents differ by revision, because some stores derive the version of an object from its content. */
 function makeProbe(name: string, revision: number): ExportObject {
-  const content = Buffer.from(`{"probe":${revision}}\n`);
-  return {
-    name,
-    contentType: 'application/json',
-    bytes: content.length,
-    sha256: createHash('sha256').update(content).digest(),
-    revision,
-    read: ({ start, end } = { start: 0, end: content.length }) =>
-      Readable.from([content.subarray(start, end)]),
-  };
+  return bytesObject({ name, content: `{"probe":${revision}}\n`, contentType: 'application/json', revision });
 }

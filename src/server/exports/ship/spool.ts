@@ -3,7 +3,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 import { createGzip } from 'node:zlib';
-import type { ExportObject, StreamedObject } from '../destinations/destination.js';
+import type { StreamedObject } from '../destinations/destination.js';
+import type { ExportObject } from '../destinations/object-store.js';
 import { type SpoolAccount, type SpoolBudget, SpoolYield } from './spool-budget.js';
 import { createSink } from './spool-sink.js';
 

@@ -3,12 +3,12 @@ import { retryWhileUnavailable } from '../../database/database-errors.js';
 import { inSpan } from '../../telemetry/spans.js';
 import {
   DestinationError,
-  type ExportObject,
   type OpenDestination,
   type StreamedObject,
   type WriteControl,
   type WriteOutcome,
 } from '../destinations/destination.js';
+import type { ExportObject } from '../destinations/object-store.js';
 import { holdsLease, type LeasedExport } from '../store/export-leases.js';
 import type { ManifestWork, ShipmentWork } from '../store/export-work.js';
 import { recordSuperseded } from '../store/shipments.js';

@@ -3,12 +3,15 @@ import { randomBytes } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../../../config/config.js';
+import type { ObjectStorage } from '../../../config/object-storage.js';
 import { equalBytes } from '../../../proof/bytes/primitives.js';
 import { ENVIRONMENTS, environmentName } from '../../../protocol/environment.js';
 import { openStatementKeys } from '../../attestations/signing/statement-keys.js';
 import { hasErrno } from '../../core/files/errno.js';
 import type { ShutdownHooks } from '../../core/shutdown.js';
 import type { Pool } from '../../database/connect.js';
+import { objectName, openOperatorStore, storageLocation } from '../../exports/destinations/operator-store.js';
+import { raceWrites } from '../../exports/destinations/race.js';
 import { openTufKeys } from '../../keys/tuf-keys.js';
 import { readLogKeyStates } from '../../log/log-key-states.js';
 import { openLogKeys } from '../../log/log-keys.js';
@@ -17,6 +20,8 @@ import { listLogs } from '../../log/store/logs.js';
 import { openRegister } from '../../witnessing/register/open-register.js';
 import { logManager } from '../log-manager.js';
 import { type Check, failed, ok, type Result, warning } from './finding.js';
+
+const RACE_MS = 20_000;
 
 type LogConfig = Pick<Config, 'secrets' | 'checkpointRegister' | 'logDomain'>;
 type Hooks = Pick<ShutdownHooks, 'add'>;
@@ -69,8 +74,9 @@ async function checkTufKeys({ tuf }: Config['secrets'], hooks: Hooks): Promise<R
   return [ok(`${tuf.length} held`)];
 }
 
-/** A folder is written to; of a witness the live log's entry is read. */
+/** A folder is written to; conditional writes to a store are raced; of a witness the live log's entry is read. */
 async function checkRegister({ checkpointRegister: place, logDomain }: LogConfig): Promise<Result[]> {
+  if (typeof place !== 'string' && 'storage' in place) return raceStorage(place.storage);
   if (typeof place !== 'string') {
     await (await openRegister(place)).read(`live.${logDomain ?? 'log.example.com'}`);
     return [ok(`the witness ${place.url} answers`)];
@@ -84,6 +90,17 @@ async function checkRegister({ checkpointRegister: place, logDomain }: LogConfig
     return [failed(`${place} cannot be written: ${(error as Error).message}`)];
   }
   return [ok(`${place} can be written; all processes need this one folder, on another disk than Postgres`)];
+}
+
+async function raceStorage(storage: ObjectStorage): Promise<Result[]> {
+  const { store, close } = await openOperatorStore(storage);
+  const name = objectName(storage, `doctor/${randomBytes(6).toString('hex')}`);
+  try {
+    const races = await raceWrites(store, name, AbortSignal.timeout(RACE_MS));
+    return [ok(`${storageLocation(storage, name)}: one writer won each of ${races} races`)];
+  } finally {
+    await close();
+  }
 }
 
 async function checkLogs(pool: Pool, { checkpointRegister, logDomain }: LogConfig): Promise<Result[]> {

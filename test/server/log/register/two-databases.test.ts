@@ -1,4 +1,4 @@
-/** Two writable databases and one register of either kind, as after a failover that fenced nothing: one history is published. */
+/** Two writable databases and one register of each kind, as after a failover that fenced nothing: one history is published. */
 import t, { type Test } from 'tap';
 import { noteKey } from '../../../../src/proof/log/note.js';
 import { sequenceSubmissions } from '../../../../src/server/attestations/sequence/sequence-submissions.js';
@@ -11,6 +11,7 @@ import { getLog } from '../../../../src/server/log/store/logs.js';
 import type { Pipeline } from '../../../../src/server/pipeline/pipeline.js';
 import { runJob } from '../../../../src/server/pipeline/stages.js';
 import { openRegister } from '../../../../src/server/witnessing/register/open-register.js';
+import { bucketAt, startStore } from '../../../support/exports/s3/fixture.js';
 import { drain, makePipeline, makeWitness, type TestPipeline } from '../../../support/pipeline.js';
 import { copyDatabase, testDatabase } from '../../../support/servers/shared-servers.js';
 import { until } from '../../../support/until.js';
@@ -21,7 +22,7 @@ const ORIGIN = 'live.log.example.com';
 type Side = { pool: Pool; pipeline: Pipeline };
 type Scene = TestPipeline & { a: Side; b: Side };
 
-const KINDS = ['folder', 'witness'] as const;
+const KINDS = ['folder', 'bucket', 'witness'] as const;
 type Kind = (typeof KINDS)[number];
 
 /** A pipeline over a database of its own and a register of that kind. */
@@ -29,9 +30,16 @@ async function openPipeline(t: Test, kind: Kind): Promise<TestPipeline> {
   const databaseUrl = await testDatabase(t);
   const test = await makePipeline(t, { databaseUrl, witnesses: [await makeWitness(t, 'one')] });
   if (kind === 'folder') return test;
+  if (kind === 'bucket') {
+    const { url } = await startStore(t);
+    return withRegister(test, await openRegister({ storage: bucketAt(url) }));
+  }
   const { publicKey } = await getLog(test.pool, test.logId);
   const known = { origin: ORIGIN, keys: [noteKey(ORIGIN, publicKey)] };
-  const register = await openRegister(await startC2spWitness(t, [known]));
+  return withRegister(test, await openRegister(await startC2spWitness(t, [known])));
+}
+
+function withRegister(test: TestPipeline, register: Register): TestPipeline {
   const another: TestPipeline['another'] = (change) => test.another({ register, ...change });
   return { ...test, pipeline: another(), another };
 }
@@ -111,7 +119,7 @@ const heldUp: Record<string, (register: Register, folder: string, between: Betwe
 for (const [kind, when] of KINDS.flatMap((kind) =>
   Object.keys(heldUp).map((when) => [kind, when] as const),
 )) {
-  if (kind === 'witness' && when === 'while its entry is made durable') continue;
+  if (kind !== 'folder' && when === 'while its entry is made durable') continue;
   t.test(`${kind}: with one held up ${when}, one history is published`, async (t) => {
     const scene = await open(t, kind);
     const { a, b } = scene;

@@ -14,6 +14,7 @@ import {
   findUploadProblem,
   finishUpload,
   type GcsBucket,
+  mediaOf,
   receive,
   resourceOf,
   type Upload,
@@ -94,7 +95,7 @@ async function answer(state: State, request: IncomingMessage): Promise<GcsAnswer
   const object = bucket.objects.get(decodeURIComponent(rest ?? ''));
   if (!bucket.grants.get(account)?.has('get')) return denied(account, 'get');
   if (object === undefined) return failed(404, 'notFound', `No such object: ${name}/${rest}`);
-  return json(200, resourceOf(object));
+  return url.searchParams.get('alt') === 'media' ? mediaOf(object) : json(200, resourceOf(object));
 }
 
 type Begin = {

@@ -103,6 +103,16 @@ export function finishUpload(bucket: GcsBucket, upload: Upload, generation: stri
   return json(200, resourceOf(object));
 }
 
+/** An object's bytes. */
+export function mediaOf({ content, contentType, generation }: GcsObject): GcsAnswer {
+  if (content === undefined) return failed(500, 'backendError', 'This server has not kept the bytes.');
+  return {
+    status: 200,
+    headers: { 'content-type': contentType, 'x-goog-generation': generation },
+    body: String(content),
+  };
+}
+
 /** An object's resource in answers. */
 export function resourceOf({ content: _, size, ...object }: GcsObject): Record<string, unknown> {
   return { kind: 'storage#object', size: String(size), ...object };

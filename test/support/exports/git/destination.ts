@@ -10,12 +10,12 @@ import { DestinationKind, ExportDestinationSchema } from '../../../../gen/attest
 import {
   type DestinationContext,
   destinationMembers,
-  type ExportObject,
   type OpenDestination,
   type WriteControl,
   type WriteOutcome,
 } from '../../../../src/server/exports/destinations/destination.js';
 import { type GitOptions, openGit } from '../../../../src/server/exports/destinations/git/git.js';
+import type { ExportObject } from '../../../../src/server/exports/destinations/object-store.js';
 
 export const EXPORT_ID = 'exp_01KE8GAT4V6W8X0Y2Z4A6B8C0D';
 

@@ -5,12 +5,13 @@ import { Readable } from 'node:stream';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import type { Test } from 'tap';
 import { DestinationKind, ExportDestinationSchema } from '../../../../gen/attestation/v1/exports_pb.js';
+import { type ObjectStorage, objectStorage } from '../../../../src/config/object-storage.js';
 import {
   type DestinationContext,
   destinationMembers,
-  type ExportObject,
   type OpenDestination,
 } from '../../../../src/server/exports/destinations/destination.js';
+import type { ExportObject } from '../../../../src/server/exports/destinations/object-store.js';
 import { type S3Options as OpenOptions, openS3 } from '../../../../src/server/exports/destinations/s3/s3.js';
 import type { AccessKeys } from './keys.js';
 import { type S3Options, type S3Server, startS3Server } from './s3-server.js';
@@ -30,6 +31,16 @@ export async function startStore(
   const server = await startS3Server({ buckets: [BUCKET], ...options, keys });
   t.teardown(server.close);
   return { ...server, keys };
+}
+
+/** The store's bucket as a setting names it, with the keys of `OWNER`; `url` is the store's. */
+export function bucketAt(url: string, prefix = 'own'): ObjectStorage {
+  const query = new URLSearchParams({
+    endpoint: url,
+    access_key_id: OWNER.accessKeyId,
+    secret_access_key: OWNER.secretAccessKey,
+  });
+  return objectStorage.parse(`s3://${BUCKET}/${prefix}?${query}`);
 }
 
 /** A destination's context; by default of a bucket in AWS without credentials. */

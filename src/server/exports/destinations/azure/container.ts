@@ -1,8 +1,10 @@
 /** A container through the official SDK. */
+import { text } from 'node:stream/consumers';
 import type { ContainerClient } from '@azure/storage-blob';
-import { type ObjectStore, parseRevision, revisionMetadata, type Stored } from '../compare-and-swap.js';
+import { parseRevision, revisionMetadata } from '../compare-and-swap.js';
 import { contentMd5 } from '../content-md5.js';
-import { DestinationError, type ExportObject } from '../destination.js';
+import { DestinationError } from '../destination.js';
+import type { ExportObject, ObjectStore, Stored, StoredText } from '../object-store.js';
 import { AzureFailure, type AzureSubject, isLostRace, toAzureError } from './azure-error.js';
 
 /** An open container. Blobs above `singleBytes` are uploaded in blocks of `blockBytes`. */
@@ -17,6 +19,7 @@ type ContainerDeps = {
 export function openContainer(deps: ContainerDeps): ObjectStore {
   return {
     read: (name, signal) => explained(deps, signal, () => readBlob(deps, name, signal)),
+    readText: (name, signal) => explained(deps, signal, () => readText(deps, name, signal)),
     write: (object, stored, signal) =>
       explained(deps, signal, () => writeBlob(deps, { object, condition: conditionOf(stored), signal })),
   };
@@ -52,10 +55,28 @@ async function readBlob(
   }
 }
 
+async function readText(
+  { client }: ContainerDeps,
+  name: string,
+  signal: AbortSignal,
+): Promise<StoredText | undefined> {
+  try {
+    const { etag, readableStreamBody } = await client
+      .getBlockBlobClient(name)
+      .download(0, undefined, { abortSignal: signal });
+    if (etag === undefined || readableStreamBody === undefined)
+      throw new DestinationError(`the store gives no ETag of ${name}`);
+    return { version: etag, text: await text(readableStreamBody) };
+  } catch (error) {
+    if (error instanceof AzureFailure && error.code === 'BlobNotFound') return undefined;
+    throw error;
+  }
+}
+
 type Condition = { ifNoneMatch: string } | { ifMatch: string };
 type Write = { object: ExportObject; condition: Condition; signal: AbortSignal };
 
-function conditionOf(stored: Stored | undefined): Condition {
+function conditionOf(stored: Pick<Stored, 'version'> | undefined): Condition {
   return stored === undefined ? { ifNoneMatch: '*' } : { ifMatch: stored.version };
 }
 
@@ -87,8 +108,15 @@ async function uploadAtOnce({ client }: ContainerDeps, { object, condition, sign
     abortSignal: signal,
     conditions: condition,
     metadata: revisionMetadata(object),
-    blobHTTPHeaders: { blobContentType: object.contentType, blobContentMD5: md5 },
+    blobHTTPHeaders: { ...httpHeaders(object), blobContentMD5: md5 },
   });
+}
+
+function httpHeaders({ contentType, cacheControl }: ExportObject) {
+  return {
+    blobContentType: contentType,
+    ...(cacheControl !== undefined && { blobCacheControl: cacheControl }),
+  };
 }
 
 /** Blocks are invisible until their list is committed. Those of another content have other ids. */
@@ -108,6 +136,6 @@ async function uploadBlocks(
     await blob.stageBlock(id, () => object.read(range), range.end - range.start, options);
     ids.push(id);
   }
-  const blobHTTPHeaders = { blobContentType: object.contentType };
+  const blobHTTPHeaders = httpHeaders(object);
   await blob.commitBlockList(ids, { abortSignal: signal, conditions: condition, metadata, blobHTTPHeaders });
 }

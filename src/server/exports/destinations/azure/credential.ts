@@ -27,7 +27,7 @@ export function findCredentialProblem(context: DestinationContext, nowMs: number
   if (`${search}${hash}${username}${password}` !== '')
     return 'account_url must not hold credentials, a query or a fragment; put the signature into sas_token';
   if (sasToken !== '') return findSasProblem(sasToken, nowMs);
-  if (!context.ambientCredentials.includes(hostname))
+  if (!context.isOperators && !context.ambientCredentials.includes(hostname))
     return 'give sas_token, a shared access signature of the container';
   if (protocol === 'https:' && AZURE_HOST.test(hostname)) return undefined;
   return `the credentials of this service are for accounts of Azure only; give sas_token for ${hostname}`;

@@ -1,4 +1,6 @@
 /** Azure Blob Storage as a destination of exports. */
+import http from 'node:http';
+import https from 'node:https';
 import { type GuardOptions, guardedAgents } from '../../../net/destination.js';
 import { writeNewer } from '../compare-and-swap.js';
 import { type DestinationContext, DestinationError, type OpenDestination } from '../destination.js';
@@ -44,13 +46,15 @@ export async function openAzureBlobWith(
   if (problem !== undefined) throw new DestinationError(problem);
   const { ContainerClient } = await loadSdk('@azure/storage-blob', () => import('@azure/storage-blob'));
   const credential = sasToken === '' ? (options.credential ?? (await operatorCredential())) : undefined;
-  const agents = guardedAgents({ allowInsecure: context.allowInsecure, ...options.guard });
-  const http = createHttpClient(agents, options.limits ?? HTTP_LIMITS);
+  const agents = context.isOperators
+    ? { httpAgent: new http.Agent({ keepAlive: true }), httpsAgent: new https.Agent({ keepAlive: true }) }
+    : guardedAgents({ allowInsecure: context.allowInsecure, ...options.guard });
+  const requests = createHttpClient(agents, options.limits ?? HTTP_LIMITS);
   const query = sasToken === '' ? '' : `?${bareSas(sasToken)}`;
   const client = new ContainerClient(
     `${accountUrl.replace(/\/+$/, '')}/${container}${query}`,
     credential && describeFailures(credential),
-    { httpClient: createTransport(http), retryOptions: { maxTries: 1 } },
+    { httpClient: createTransport(requests), retryOptions: { maxTries: 1 } },
   );
   const store = openContainer({
     client,
@@ -59,8 +63,9 @@ export async function openAzureBlobWith(
     blockBytes: options.blockBytes ?? BLOCK_BYTES,
   });
   return {
+    store,
     write: (object, control) => writeNewer(store, object, control),
     probe: (signal) => probeStore(store, probeName(context), signal),
-    close: http.close,
+    close: requests.close,
   };
 }

@@ -2,7 +2,7 @@
  * Sends the requests of Azure's SDK, whose own client would connect to any address. Its errors would have the URL in
  * them, with the shared access signature; those of this transport have not.
  */
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { IHttpClient, WebResource } from '@azure/storage-blob';
 import type { HttpClient } from '../http-client.js';
 import { AzureFailure } from './azure-error.js';
@@ -18,12 +18,11 @@ export function createTransport(http: HttpClient): IHttpClient {
       const signal = signalOf(request);
       const answer = await http.send({ method, url, headers, body: bodyOf(request), signal });
       if (answer.status < 200 || answer.status >= 300) throw new AzureFailure(answer);
-      // No response that exports read has a body.
       return {
         request,
         status: answer.status,
         headers: copyHeaders(request, answer.headers),
-        bodyAsText: '',
+        ...(method === 'GET' ? { readableStreamBody: Readable.from([answer.bytes]) } : { bodyAsText: '' }),
       };
     },
   };

@@ -4,9 +4,10 @@
  * writer's, so that Google checks the MD5 before an object becomes visible.
  */
 import { pipeline } from 'node:stream/promises';
-import { type ObjectStore, parseRevision, revisionMetadata, type Stored } from '../compare-and-swap.js';
+import { parseRevision, revisionMetadata } from '../compare-and-swap.js';
 import { contentMd5 } from '../content-md5.js';
-import { DestinationError, type ExportObject } from '../destination.js';
+import { DestinationError } from '../destination.js';
+import type { ExportObject, ObjectStore, Stored, StoredText } from '../object-store.js';
 import { ConditionFailed, UploadLost } from './gcs-error.js';
 import { createTransport, type TransportDeps } from './transport.js';
 
@@ -25,6 +26,7 @@ type BucketDeps = TransportDeps & { sdk: Sdk; endpoint: GcsEndpoint };
 export function openBucket(deps: BucketDeps): ObjectStore {
   return {
     read: (name, signal) => run(deps, signal, (session) => readObject(deps, session, name)),
+    readText: (name, signal) => run(deps, signal, (session) => readText(deps, session, name)),
     write: (object, stored, signal) =>
       repeatLost(() => run(deps, signal, (session) => writeObject(deps, session, { object, stored }))),
   };
@@ -79,15 +81,31 @@ async function readObject(
   const { status, data } = await storage.authClient.request<Record<string, unknown>>({ url });
   if (status === 404) return undefined;
   const { generation, metadata } = data;
+  return { version: generationOf(generation, name), ...parseRevision(Object(metadata)) };
+}
+
+async function readText(
+  { subject }: BucketDeps,
+  { storage }: Session,
+  name: string,
+): Promise<StoredText | undefined> {
+  const url = `${storage.apiEndpoint}/storage/v1/b/${subject.bucket}/o/${encodeURIComponent(name)}?alt=media`;
+  const { status, headers, data } = await storage.authClient.request<string>({ url, responseType: 'text' });
+  if (status === 404) return undefined;
+  const version = generationOf((headers as unknown as Record<string, string>)['x-goog-generation'], name);
+  return { version, text: data };
+}
+
+function generationOf(generation: unknown, name: string): string {
   if (typeof generation !== 'string' || !/^[0-9]{1,19}$/.test(generation))
     throw new DestinationError(`Google gives no generation of ${name}`);
-  return { version: generation, ...parseRevision(Object(metadata)) };
+  return generation;
 }
 
 async function writeObject(
   { subject }: BucketDeps,
   { storage, signal, failure }: Session,
-  { object, stored }: { object: ExportObject; stored: Stored | undefined },
+  { object, stored }: { object: ExportObject; stored: Pick<Stored, 'version'> | undefined },
 ): Promise<boolean> {
   const md5 = await contentMd5(object, signal);
   const upload = storage
@@ -99,6 +117,7 @@ async function writeObject(
       preconditionOpts: { ifGenerationMatch: stored?.version ?? 0 },
       metadata: {
         contentType: object.contentType,
+        ...(object.cacheControl !== undefined && { cacheControl: object.cacheControl }),
         contentLength: object.bytes,
         md5Hash: md5.toString('base64'),
         metadata: revisionMetadata(object),

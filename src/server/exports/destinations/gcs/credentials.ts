@@ -35,7 +35,7 @@ export const ANONYMOUS: Identity = { authorise: async () => ({}), forget: () => 
 export function findAccountProblem(context: DestinationContext): string | undefined {
   const { bucket, serviceAccount } = context.destination;
   if (serviceAccount === '') {
-    if (context.ambientCredentials.includes(bucket)) return undefined;
+    if (context.isOperators || context.ambientCredentials.includes(bucket)) return undefined;
     return 'give service_account, the address of a service account that this service may impersonate';
   }
   const id = context.projectId.replace(/^prj_/, '').toLowerCase();

@@ -56,6 +56,7 @@ export async function openGcsWith(
     endpoint,
   });
   return {
+    store,
     write: (object, control) => writeNewer(store, object, control),
     probe: (signal) => probeStore(store, probeName(context), signal),
     close: client.close,

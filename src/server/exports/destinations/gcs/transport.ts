@@ -16,6 +16,7 @@ type SdkRequest = {
   headers?: Record<string, unknown>;
   data?: unknown;
   body?: Readable;
+  responseType?: string;
 };
 
 /** An auth client for the SDK, and the first failure of its requests. */
@@ -56,7 +57,7 @@ export function createTransport(deps: TransportDeps, signal: AbortSignal): Trans
 async function sendRequest(
   { http, identity, subject }: TransportDeps,
   { signal, allowed }: { signal: AbortSignal; allowed: string },
-  { method = 'GET', params = {}, data, body, ...wanted }: SdkRequest,
+  { method = 'GET', params = {}, data, body, responseType, ...wanted }: SdkRequest,
 ) {
   const url = new URL(wanted.url);
   if (url.origin !== new URL(allowed).origin)
@@ -74,7 +75,8 @@ async function sendRequest(
   // The object's bytes are sent by PUT, to the address of an upload that a POST has begun.
   const toError = method === 'PUT' ? toUploadError : toGcsError;
   if (!isSuccess(answer) && !isMissing) throw toError(answer, subject);
-  return { status: answer.status, statusText: '', headers: answer.headers, data: parseData(answer) };
+  const parsed = responseType === 'text' ? answer.body : parseData(answer);
+  return { status: answer.status, statusText: '', headers: answer.headers, data: parsed };
 }
 
 /** 308 asks for the next chunk of an upload. */

@@ -13,7 +13,8 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { exponentialMs } from '../../../../protocol/backoff.js';
-import { DestinationError, type ExportObject, type WriteControl, type WriteOutcome } from '../destination.js';
+import { DestinationError, type WriteControl, type WriteOutcome } from '../destination.js';
+import type { ExportObject } from '../object-store.js';
 import { LostRace } from './git-command.js';
 import type { File, Repository } from './repository.js';
 

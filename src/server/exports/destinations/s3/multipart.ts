@@ -9,12 +9,8 @@
 import { Readable } from 'node:stream';
 import type { CompletedPart } from '@aws-sdk/client-s3';
 import { untilAborted } from '../../../core/until-aborted.js';
-import {
-  DestinationError,
-  type ExportObject,
-  type StreamedObject,
-  type WriteControl,
-} from '../destination.js';
+import { DestinationError, type StreamedObject, type WriteControl } from '../destination.js';
+import type { ExportObject } from '../object-store.js';
 import { type Bucket, send } from './bucket.js';
 import { MAX_PARTS, type Part, type PartSource, partsOfStreamed, partsOfWhole } from './part-sources.js';
 import { type Described, describeObject, type Upload } from './put.js';

@@ -3,7 +3,8 @@ import { createHash, hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createSerialQueue } from '../../../core/serial-queue.js';
-import { DestinationError, type ExportObject, type StreamedObject } from '../destination.js';
+import { DestinationError, type StreamedObject } from '../destination.js';
+import type { ExportObject } from '../object-store.js';
 import { SourceError } from './error.js';
 
 /** A part with its SHA-256 in base64. */

@@ -1,6 +1,6 @@
 /** Uploads an object with one request, on a condition. */
 import { revisionMetadata } from '../compare-and-swap.js';
-import type { ExportObject } from '../destination.js';
+import type { ExportObject } from '../object-store.js';
 import { type Bucket, send } from './bucket.js';
 
 /** The condition that the object is unchanged since it was read. */
@@ -10,7 +10,7 @@ export type Condition = { IfMatch: string } | { IfNoneMatch: '*' };
 export type Upload = { condition: Condition; signal: AbortSignal };
 
 /** The metadata of an object that is not yet whole. */
-export type Described = Pick<ExportObject, 'name' | 'contentType' | 'revision'> &
+export type Described = Pick<ExportObject, 'name' | 'contentType' | 'cacheControl' | 'revision'> &
   Partial<Pick<ExportObject, 'sha256'>>;
 
 /** The key and metadata of an object; without the SHA-256 of a streamed object, which is not yet known. */
@@ -20,6 +20,7 @@ export function describeObject({ name }: Bucket, object: Described) {
     Bucket: name,
     Key: object.name,
     ContentType: object.contentType,
+    CacheControl: object.cacheControl,
     Metadata: sha256 === undefined ? { revision: String(revision) } : revisionMetadata({ revision, sha256 }),
   };
 }

@@ -43,6 +43,7 @@ export async function openS3(context: DestinationContext, options: S3Options = {
   const { client, ...bucket } = await openBucket(context, role, options);
   const store = openStore({ client, ...bucket });
   return {
+    store,
     write: (object, control) => writeNewer(store, object, control),
     writeStreamed: (object, control) => writeStreamed({ client, ...bucket }, object, control),
     probe: async (signal) => {
@@ -60,6 +61,7 @@ export async function openS3(context: DestinationContext, options: S3Options = {
 function findCredentialsKind({
   destination,
   ambientCredentials,
+  isOperators = false,
 }: DestinationContext): 'keys' | 'role' | 'ambient' {
   const { accessKeyId, secretAccessKey, endpoint, roleArn, bucket } = destination;
   if (OTHER_THAN_BUCKET.test(bucket))
@@ -67,6 +69,7 @@ function findCredentialsKind({
   if ((accessKeyId === '') !== (secretAccessKey === ''))
     throw new DestinationError('access_key_id and secret_access_key need each other; set both or neither');
   if (accessKeyId !== '') return 'keys';
+  if (isOperators) return 'ambient';
   if (endpoint !== '')
     throw new DestinationError('an endpoint needs access_key_id and secret_access_key; set both');
   if (roleArn !== '') return 'role';
@@ -112,10 +115,10 @@ async function openBucket(
 }
 
 function clientConfig(
-  { destination, allowInsecure }: DestinationContext,
+  { destination, allowInsecure, isOperators = false }: DestinationContext,
   options: S3Options,
 ): S3ClientConfig {
-  const guard = destination.endpoint === '' ? undefined : { allowInsecure, ...options };
+  const guard = destination.endpoint === '' || isOperators ? undefined : { allowInsecure, ...options };
   return {
     ...networkLimits(options.stallTimeoutMs ?? STALL_TIMEOUT_MS, guard),
     region: destination.region || DEFAULT_REGION,

@@ -1,13 +1,13 @@
 /** Objects of a bucket, and conditional writes to them. The revision and the SHA-256 are in the metadata. */
 import type { HeadObjectCommandOutput } from '@aws-sdk/client-s3';
-import { type ObjectStore, parseRevision, writeNewer } from '../compare-and-swap.js';
+import { parseRevision, writeNewer } from '../compare-and-swap.js';
 import {
   DestinationError,
-  type ExportObject,
   type StreamedObject,
   type WriteControl,
   type WriteOutcome,
 } from '../destination.js';
+import type { ExportObject, ObjectStore, StoredText } from '../object-store.js';
 import { type Bucket, send } from './bucket.js';
 import {
   isClockCorrected,
@@ -36,6 +36,7 @@ export function openStore(bucket: Bucket): ObjectStore {
       else hidden.delete(name);
       return stored.state === 'present' ? { version: stored.etag, ...stored } : undefined;
     },
+    readText: (name, signal) => readText(bucket, name, signal),
     write: async (object, stored, signal) => {
       const condition = stored === undefined ? IF_ABSENT : { IfMatch: stored.version };
       const result = await storeObject(bucket, object, { condition, signal });
@@ -64,6 +65,23 @@ async function readStored(bucket: Bucket, name: string, signal: AbortSignal): Pr
     // the reason, but the answer to the write that follows has.
     if ([400, 403].includes(statusOf(error))) return { state: 'hidden', error: failure };
     throw failure;
+  }
+}
+
+async function readText(bucket: Bucket, name: string, signal: AbortSignal): Promise<StoredText | undefined> {
+  const operation = { action: 's3:GetObject', resource: `${bucket.name}/${name}` };
+  const command = new bucket.sdk.GetObjectCommand({ Bucket: bucket.name, Key: name });
+  try {
+    return await send(bucket, { operation, signal }, async (abortSignal) => {
+      const { ETag: version, Body } = await bucket.client.send(command, { abortSignal });
+      if (!version || Body === undefined)
+        throw new DestinationError(`the store gives no ETag for ${operation.resource}; use another store`);
+      return { version, text: await Body.transformToString() };
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (statusOf(error) === 404 && (error as Error).name !== 'NoSuchBucket') return undefined;
+    throw toDestinationError(error, operation);
   }
 }
 

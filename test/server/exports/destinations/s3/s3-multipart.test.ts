@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
-import type { ExportObject } from '../../../../../src/server/exports/destinations/destination.js';
+import type { ExportObject } from '../../../../../src/server/exports/destinations/object-store.js';
 import { createSemaphore } from '../../../../../src/server/exports/destinations/s3/bucket.js';
 import { spool } from '../../../../../src/server/exports/ship/spool.js';
 import { createSpoolBudget } from '../../../../../src/server/exports/ship/spool-budget.js';

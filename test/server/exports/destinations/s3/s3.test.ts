@@ -1,6 +1,6 @@
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import t from 'tap';
-import type { ExportObject } from '../../../../../src/server/exports/destinations/destination.js';
+import type { ExportObject } from '../../../../../src/server/exports/destinations/object-store.js';
 import type { Fault } from '../../../../support/exports/s3/faults.js';
 import {
   BUCKET,
