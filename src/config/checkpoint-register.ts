@@ -2,8 +2,8 @@
 import { resolve } from 'node:path';
 import type { NoteKey } from '../proof/log/note.js';
 import { InvalidValue } from './invalid-value.js';
-import { isObjectStorage, type ObjectStorage, objectStorage } from './object-storage.js';
-import { outboundUrl, path } from './setting-types.js';
+import { type ObjectStorage, type Storage, storage } from './object-storage.js';
+import { outboundUrl } from './setting-types.js';
 import type { Settings, SettingType } from './settings.js';
 import { cosignerKey } from './witnesses/log-witness.js';
 
@@ -13,19 +13,15 @@ export type RegisterConfig =
   | { readonly storage: ObjectStorage }
   | { readonly url: string; readonly keys: readonly NoteKey[] };
 
-type Place = { readonly folder: string } | { readonly storage: ObjectStorage } | { readonly url: string };
+type Place = Storage | { readonly url: string };
 
 const MAX_KEYS = 8;
 
 const place: SettingType<Place> = {
-  expected: `the path of a folder, ${objectStorage.expected}, or the http or https URL of a C2SP witness without user or fragment`,
+  expected: `${storage.expected}, or the http or https URL of a C2SP witness without user or fragment`,
   secret: true,
   fromFile: true,
-  parse: (text) => {
-    if (/^https?:/i.test(text)) return { url: outboundUrl.parse(text) };
-    if (isObjectStorage(text)) return { storage: objectStorage.parse(text) };
-    return { folder: resolve(path.parse(text)) };
-  },
+  parse: (text) => (/^https?:/i.test(text) ? { url: outboundUrl.parse(text) } : storage.parse(text)),
 };
 
 const keys: SettingType<NoteKey[]> = {

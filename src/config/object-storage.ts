@@ -1,5 +1,7 @@
 /** The stores of objects that settings name: a bucket of S3 or Google Cloud Storage, or a container of Azure Blob Storage. */
+import { resolve } from 'node:path';
 import { InvalidValue } from './invalid-value.js';
+import { path } from './setting-types.js';
 import type { SettingType } from './settings.js';
 
 /**
@@ -27,8 +29,7 @@ const BUCKET = /^[a-z0-9][a-z0-9._-]{1,221}$/;
 const SEGMENT = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$/;
 const MAX_PREFIX = 512;
 
-/** Whether a text names a store of objects. */
-export function isObjectStorage(text: string): boolean {
+function isObjectStorage(text: string): boolean {
   return /^(?:s3|gs|az):\/\//i.test(text);
 }
 
@@ -48,6 +49,18 @@ export const objectStorage: SettingType<ObjectStorage> = {
     if (kind === 'az' && options.account_url === undefined) throw new InvalidValue('it lacks account_url');
     return { kind, bucket: url.hostname, prefix: readPrefix(url.pathname), options };
   },
+};
+
+/** A folder, by its absolute path, or a store of objects. */
+export type Storage = { readonly folder: string } | { readonly storage: ObjectStorage };
+
+/** The path of a folder, relative to the working directory, or the URL of a store of objects. */
+export const storage: SettingType<Storage> = {
+  expected: `the path of a folder, or ${objectStorage.expected}`,
+  secret: true,
+  fromFile: true,
+  parse: (text) =>
+    isObjectStorage(text) ? { storage: objectStorage.parse(text) } : { folder: resolve(path.parse(text)) },
 };
 
 function readPrefix(path: string): string {

@@ -3,6 +3,7 @@ import { isIPv4 } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { type RegisterConfig, readRegisterConfig } from './checkpoint-register.js';
+import { type Storage, storage } from './object-storage.js';
 import { type OidcConfig, readOidc } from './oidc-settings.js';
 import {
   bindAddress,
@@ -56,6 +57,8 @@ export type ServerSettings = Listeners & {
   /** Domain of the logs' origins; may be undefined if the database already has logs. */
   readonly logDomain: string | undefined;
   readonly checkpointRegister: RegisterConfig;
+  /** Where workers write the public log to, if anywhere. */
+  readonly logStorage: Storage | undefined;
   /** External witnesses, without those that `attest up` embeds. */
   readonly witnesses: readonly WitnessConfig[];
   /** Quorums of these witnesses that a batch needs. */
@@ -140,6 +143,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     verifyUrl: settings.find('VERIFY_URL', publicUrl),
     logDomain: settings.find('LOG_DOMAIN', hostName),
     checkpointRegister: readRegisterConfig(settings, dataDir),
+    logStorage: settings.find('LOG_STORAGE', storage),
     witnesses,
     witnessPolicy,
     witnessDeadlineMs,

@@ -21,6 +21,7 @@ t.test('each setting accepts its valid values', async (t) => {
     ['ADMIN_PORT', '9191', 'adminHost', '127.0.0.1'],
     ['DATA_DIR', dir, 'dataDir', dir],
     ['CHECKPOINT_REGISTER', '/r', 'checkpointRegister', '/r'],
+    ['LOG_STORAGE', '/r', 'logStorage', { folder: '/r' }],
     ['BASE_URL', 'https://Attest.example.com/', 'baseUrl', 'https://attest.example.com'],
     ['BASE_URL', 'https://example.com/attest/', 'baseUrl', 'https://example.com/attest'],
     ['BASE_URL', 'https://attest.example.com', 'logDomain', undefined],

@@ -226,6 +226,7 @@ function startTestWorker(
     config: { ...config, witnessDeadlineMs },
     stampWitnesses: openStampWitnesses(config.witnesses),
     baseUrl: () => EVENT_BASE_URL,
+    verifyUrl: () => `${EVENT_BASE_URL}/verify`,
     queuePrefix,
     register,
     witnesses,

@@ -21,6 +21,7 @@ import {
 } from '../ops/process-gauges.js';
 import { addQueueGauges } from '../ops/queue-gauges.js';
 import { settledHistogram } from '../ops/settled-histogram.js';
+import { addStorageGauge } from '../ops/storage-gauge.js';
 import { addTufGauges } from '../ops/tuf-gauges.js';
 import { warnIfUnwitnessed } from '../ops/unwitnessed.js';
 import { addWitnessGauges, alarmCounter } from '../ops/witness-gauges.js';
@@ -143,6 +144,7 @@ async function startWorkerRole(shared: Shared): Promise<void> {
   const { startWorker } = await import('./worker/worker.js');
   const options = {
     ...(await roleOptions(shared)),
+    verifyUrl: () => shared.urls.verifyUrl,
     witnesses,
     observeAlarm: alarmCounter(metrics, witnesses),
     observeSettled: settledHistogram(metrics),
@@ -156,6 +158,7 @@ async function startWorkerRole(shared: Shared): Promise<void> {
   addLogKeyGauge(metrics, worker.readLogKeys);
   addWitnessGauges(metrics, worker.pipeline.pool);
   addTufGauges(metrics, worker.readTufStatus);
+  if (worker.storer !== undefined) addStorageGauge(metrics, worker.storer.sizes);
   addExportGauges(metrics, worker.pipeline.pool, worker.pipeline.exports.spoolBudget.bytesInUse);
 }
 

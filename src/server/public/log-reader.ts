@@ -54,8 +54,7 @@ export function createLogReader(
     return batch;
   };
   const signEmpty = async (log: Log): Promise<string> => {
-    const empty = { origin: log.origin, size: 0, rootHash: emptyRoot() };
-    const note = await signLogCheckpoint(empty, signerOf(log));
+    const note = await signEmptyCheckpoint(log, signerOf(log));
     emptyNotes.set(log.id, note);
     return note;
   };
@@ -83,8 +82,13 @@ export function createLogReader(
   };
 }
 
+/** The checkpoint of a log before its first batch. */
+export function signEmptyCheckpoint({ origin }: Log, signer: LogSigner): Promise<string> {
+  return signLogCheckpoint({ origin, size: 0, rootHash: emptyRoot() }, signer);
+}
+
 /** The newest published batch, its note with the cosignatures that have landed for its size. */
-async function findNewestCosigned(pool: Pool, logId: number): Promise<BatchRow | undefined> {
+export async function findNewestCosigned(pool: Pool, logId: number): Promise<BatchRow | undefined> {
   const batch = await findNewestPublishedBatch(pool, logId);
   if (batch === undefined) return undefined;
   const cosignatures = await listCosignatures(pool, logId, batch.treeSize);

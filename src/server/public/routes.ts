@@ -1,5 +1,4 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { unavailable } from '../core/errors.js';
 import { handleOtherMethods, type PublicResponse, sendPublic } from '../core/http/public-response.js';
 import { isDatabaseUnavailable } from '../database/database-errors.js';
@@ -7,6 +6,17 @@ import { SigningError } from '../keys/signing-error.js';
 import type { LogCache } from '../log/log-cache.js';
 import type { Log } from '../log/store/logs.js';
 import type { LogReader } from './log-reader.js';
+import {
+  CACHE_5_S,
+  CHECKPOINT,
+  LOG_PAGE,
+  POLICIES,
+  POLICY,
+  ROOTS,
+  TILE,
+  TRUST_ROOTS,
+  TRUSTED_ROOTS,
+} from './public-files.js';
 import { logPath, type TrustRootsReader } from './trust-roots.js';
 
 /** Dependencies of the public routes. */
@@ -21,32 +31,17 @@ export type TlogDeps = {
 /** The path of these routes on every API process. `VERIFY_URL` is their public address. */
 export const PUBLIC_PATH = '/verify';
 
-const TRUSTED_ROOTS = [
-  { path: '/trusted_root.json', environment: Environment.LIVE },
-  { path: '/trusted_root.test.json', environment: Environment.TEST },
-];
-const POLICIES = [
-  { path: '/policy', environment: Environment.LIVE },
-  { path: '/policy.test', environment: Environment.TEST },
-];
 const PATHS = [
-  '/trust_roots.json',
+  TRUST_ROOTS,
   ...POLICIES.map(({ path }) => path),
   ...TRUSTED_ROOTS.map(({ path }) => path),
   '/log/:log',
   '/log/:log/checkpoint',
   '/log/:log/tile/*',
 ];
-const CACHE_5_S = 'public, max-age=5';
-const CACHE_60_S = 'public, max-age=60';
 const UNAVAILABLE = 'the service cannot reach its database now';
 const UNSIGNED = 'this process cannot sign the checkpoint of the empty log now';
 const RETRY_SECONDS = 2;
-const CACHE_FOREVER = 'public, max-age=31536000, immutable';
-const CHECKPOINT = { contentType: 'text/plain; charset=utf-8', cacheControl: CACHE_5_S };
-const POLICY = { contentType: 'text/plain; charset=utf-8', cacheControl: CACHE_60_S };
-const LOG_PAGE = { contentType: 'application/json', cacheControl: CACHE_5_S };
-const TILE = { contentType: 'application/octet-stream', cacheControl: CACHE_FOREVER };
 
 /** Registers the routes without authentication: trust roots, and each log's page, checkpoint and tiles. */
 export function tlogRoutes(app: FastifyInstance, deps: TlogDeps): void {
@@ -56,7 +51,7 @@ export function tlogRoutes(app: FastifyInstance, deps: TlogDeps): void {
   });
   const send = async (request: FastifyRequest, reply: FastifyReply, body: PublicResponse | undefined) =>
     body === undefined ? notFound(reply) : sendPublic(request, reply, body);
-  app.get(`${PUBLIC_PATH}/trust_roots.json`, async (request, reply) =>
+  app.get(PUBLIC_PATH + TRUST_ROOTS, async (request, reply) =>
     send(request, reply, jsonBody((await deps.trustRoots.read()).json().bytes)),
   );
   for (const { path, environment } of TRUSTED_ROOTS) {
@@ -91,7 +86,7 @@ export function tlogRoutes(app: FastifyInstance, deps: TlogDeps): void {
 }
 
 function jsonBody(bytes: PublicResponse['bytes']): PublicResponse {
-  return { bytes, contentType: 'application/json', cacheControl: CACHE_60_S };
+  return { ...ROOTS, bytes };
 }
 
 function findLog({ logCache }: TlogDeps, path: string): Log | undefined {

@@ -131,6 +131,7 @@ t.test('a worker without the ML-DSA-44 key of a log warns at start', async (t) =
       ...openStandby({ databaseUrl: config.databaseUrl, log }, hooks),
       config,
       baseUrl: () => app.baseUrl,
+      verifyUrl: () => `${app.baseUrl}/verify`,
       queuePrefix: app.queuePrefix,
       register: await openRegister(app.register),
       witnesses: [],

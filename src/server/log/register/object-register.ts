@@ -5,14 +5,12 @@
  * such conditions is not used: the first write of a process is preceded by a probe.
  */
 import { randomInt } from 'node:crypto';
-import type { ObjectStorage } from '../../../config/object-storage.js';
 import { FormatError } from '../../../proof/bytes/format-error.js';
 import { equalBytes } from '../../../proof/bytes/primitives.js';
 import { parseCheckpoint } from '../../../proof/log/checkpoint.js';
 import { bytesObject } from '../../exports/destinations/bytes-object.js';
 import { DestinationError } from '../../exports/destinations/destination.js';
-import type { ObjectStore } from '../../exports/destinations/object-store.js';
-import { objectName, storageLocation } from '../../exports/destinations/operator-store.js';
+import type { OperatorStore } from '../../exports/destinations/operator-store.js';
 import { probeStore } from '../../exports/destinations/probe.js';
 import { type NewRegisterEntry, type Register, type RegisterEntry, RegisterError } from './register.js';
 
@@ -24,16 +22,16 @@ const PROBES = 64;
 
 type Found = { entry: RegisterEntry; version: string };
 
-/** The register in a store. `storage` names the objects. */
-export function openObjectRegister(storage: ObjectStorage, store: ObjectStore): Register {
-  const nameOf = (origin: string) => objectName(storage, `${origin}/checkpoint`);
-  const location = (origin: string) => storageLocation(storage, nameOf(origin));
+/** The register in a store. */
+export function openObjectRegister({ store, ...storage }: OperatorStore): Register {
+  const nameOf = (origin: string) => storage.nameOf(`${origin}/checkpoint`);
+  const location = (origin: string) => storage.location(`${origin}/checkpoint`);
   const find = async (origin: string, signal: AbortSignal): Promise<Found | undefined> => {
     const stored = await store.readText(nameOf(origin), signal);
     return stored && { entry: entryOf(origin, stored.text), version: stored.version };
   };
   const probe = once((signal: AbortSignal) =>
-    probeStore(store, objectName(storage, `probe/${randomInt(PROBES)}`), signal),
+    probeStore(store, storage.nameOf(`probe/${randomInt(PROBES)}`), signal),
   );
   const put = async (
     standing: RegisterEntry | undefined,

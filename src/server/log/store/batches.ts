@@ -41,6 +41,24 @@ export async function findNewestPublishedBatch(sql: Sql, logId: number): Promise
   return rows[0];
 }
 
+/** Finds the largest published batch that ends beyond a size and not beyond another; if there is none, the next one. */
+export async function findBatchBelow(
+  sql: Sql,
+  logId: number,
+  above: number,
+  most: number,
+): Promise<BatchRow | undefined> {
+  const rows = await sql<BatchRow[]>`
+    (SELECT ${batchColumns(sql)} FROM batch b
+     WHERE b.log_id = ${logId} AND b.registered_at IS NOT NULL AND b.tree_size > ${above} AND b.tree_size <= ${most}
+     ORDER BY b.tree_size DESC LIMIT 1)
+    UNION ALL
+    (SELECT ${batchColumns(sql)} FROM batch b
+     WHERE b.log_id = ${logId} AND b.registered_at IS NOT NULL AND b.tree_size > ${most}
+     ORDER BY b.tree_size LIMIT 1)`;
+  return rows[0];
+}
+
 /** Batches of a log at one moment: the newest, the newest published one, and the one that ends at a size. */
 type StandingBatches = Record<'newest' | 'published' | 'ofSize', BatchRow | undefined>;
 

@@ -23,7 +23,7 @@ export type Log = {
 };
 
 /** Advisory lock classes; the second number is the log's id. `WRITE` is taken by `append_submissions` as well. */
-export const LogLock = { WRITE: 1, SEAL: 2, ARTIFACTS: 3 } as const;
+export const LogLock = { WRITE: 1, SEAL: 2, ARTIFACTS: 3, STORE: 4 } as const;
 
 /** Lists all logs, oldest first. */
 export async function listLogs(sql: Sql): Promise<Log[]> {

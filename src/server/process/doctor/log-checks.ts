@@ -3,14 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../../../config/config.js';
-import type { ObjectStorage } from '../../../config/object-storage.js';
+import type { Storage } from '../../../config/object-storage.js';
 import { equalBytes } from '../../../proof/bytes/primitives.js';
 import { ENVIRONMENTS, environmentName } from '../../../protocol/environment.js';
 import { openStatementKeys } from '../../attestations/signing/statement-keys.js';
 import { hasErrno } from '../../core/files/errno.js';
 import type { ShutdownHooks } from '../../core/shutdown.js';
 import type { Pool } from '../../database/connect.js';
-import { objectName, openOperatorStore, storageLocation } from '../../exports/destinations/operator-store.js';
+import { openOperatorStore } from '../../exports/destinations/operator-store.js';
 import { raceWrites } from '../../exports/destinations/race.js';
 import { openTufKeys } from '../../keys/tuf-keys.js';
 import { readLogKeyStates } from '../../log/log-key-states.js';
@@ -23,7 +23,7 @@ import { type Check, failed, ok, type Result, warning } from './finding.js';
 
 const RACE_MS = 20_000;
 
-type LogConfig = Pick<Config, 'secrets' | 'checkpointRegister' | 'logDomain'>;
+type LogConfig = Pick<Config, 'secrets' | 'checkpointRegister' | 'logDomain' | 'logStorage'>;
 type Hooks = Pick<ShutdownHooks, 'add'>;
 
 /** The checks of keys, which need no table but compare with what is there. */
@@ -39,6 +39,7 @@ export function keyChecks(pool: Pool, { secrets }: LogConfig, hooks: Hooks): Che
 export function logChecks(pool: Pool, config: LogConfig): Check[] {
   return [
     { name: 'register', run: () => checkRegister(config) },
+    ...(config.logStorage === undefined ? [] : [storageCheck(config.logStorage)]),
     { name: 'log', run: () => checkLogs(pool, config) },
   ];
 }
@@ -76,28 +77,42 @@ async function checkTufKeys({ tuf }: Config['secrets'], hooks: Hooks): Promise<R
 
 /** A folder is written to; conditional writes to a store are raced; of a witness the live log's entry is read. */
 async function checkRegister({ checkpointRegister: place, logDomain }: LogConfig): Promise<Result[]> {
-  if (typeof place !== 'string' && 'storage' in place) return raceStorage(place.storage);
+  if (typeof place !== 'string' && 'storage' in place) return raceStorage(place);
   if (typeof place !== 'string') {
     await (await openRegister(place)).read(`live.${logDomain ?? 'log.example.com'}`);
     return [ok(`the witness ${place.url} answers`)];
   }
-  const file = join(place, `.doctor-${randomBytes(6).toString('hex')}`);
+  return [await tryFolder(place, 'all processes need this one folder, on another disk than Postgres')];
+}
+
+async function tryFolder(folder: string, advice: string): Promise<Result> {
+  const file = join(folder, `.doctor-${randomBytes(6).toString('hex')}`);
   try {
     await writeFile(file, '', { flag: 'wx', mode: 0o600, flush: true });
     await rm(file);
   } catch (error) {
-    if (hasErrno(error, 'ENOENT')) return [warning(`${place} is not there: it is made at the first start`)];
-    return [failed(`${place} cannot be written: ${(error as Error).message}`)];
+    if (hasErrno(error, 'ENOENT')) return warning(`${folder} is not there: it is made at the first start`);
+    return failed(`${folder} cannot be written: ${(error as Error).message}`);
   }
-  return [ok(`${place} can be written; all processes need this one folder, on another disk than Postgres`)];
+  return ok(`${folder} can be written; ${advice}`);
 }
 
-async function raceStorage(storage: ObjectStorage): Promise<Result[]> {
-  const { store, close } = await openOperatorStore(storage);
-  const name = objectName(storage, `doctor/${randomBytes(6).toString('hex')}`);
+function storageCheck(storage: Storage): Check {
+  return {
+    name: 'log storage',
+    run: async () =>
+      'folder' in storage
+        ? [await tryFolder(storage.folder, 'a web server serves it')]
+        : raceStorage(storage),
+  };
+}
+
+async function raceStorage(storage: Storage): Promise<Result[]> {
+  const { store, nameOf, location, close } = await openOperatorStore(storage);
+  const name = `doctor/${randomBytes(6).toString('hex')}`;
   try {
-    const races = await raceWrites(store, name, AbortSignal.timeout(RACE_MS));
-    return [ok(`${storageLocation(storage, name)}: one writer won each of ${races} races`)];
+    const races = await raceWrites(store, nameOf(name), AbortSignal.timeout(RACE_MS));
+    return [ok(`${location(name)}: one writer won each of ${races} races`)];
   } finally {
     await close();
   }

@@ -7,6 +7,7 @@ import { fillTileNodes } from '../../log/store/tiles.js';
 import type { Pipeline } from '../../pipeline/pipeline.js';
 import type { createReconcilers } from '../../pipeline/reconciler.js';
 import { recordWorker } from '../../pipeline/workers.js';
+import type { LogStorer } from '../../public/storage/log-storer.js';
 import { createRecheck } from '../../witnessing/recheck.js';
 import { prune } from './prune.js';
 
@@ -14,6 +15,8 @@ const RECONCILE_MS = 1_000;
 const PRUNE_MS = 60_000;
 const RETIRE_MS = 10_000;
 const TUF_MS = 60_000;
+const STORE_MS = 500;
+const STORE_ROOTS_MS = 10_000;
 const INDEX_MS = 1_000;
 const SIGN_OF_LIFE_MS = 5_000;
 const RECHECK_MS = 10 * 60_000;
@@ -28,6 +31,7 @@ type Maintenance = {
   lookAt: ReturnType<typeof createReconcilers>;
   repeat: Repeat;
   renewTuf: () => Promise<void>;
+  storer: LogStorer | undefined;
   stopping: AbortSignal;
 };
 
@@ -35,7 +39,7 @@ type Maintenance = {
 export function startMaintenance(
   pipeline: Pipeline,
   { config, log, standby }: { config: Config; log: Logger; standby: StandbyWatch },
-  { workerId, lookAt, repeat: repeatAlways, renewTuf, stopping }: Maintenance,
+  { workerId, lookAt, repeat: repeatAlways, renewTuf, storer, stopping }: Maintenance,
 ): Promise<void>[] {
   const { pool, localPool } = pipeline;
   const repeat: Repeat = (ms, work, run) =>
@@ -55,6 +59,12 @@ export function startMaintenance(
       for (const id of await retireDsseKeys(pool)) log.info({ id }, 'a replaced DSSE key ends in an hour');
     }),
     repeat(TUF_MS, 'renewing TUF metadata', renewTuf),
+    ...(storer === undefined
+      ? []
+      : [
+          repeat(STORE_MS, 'writing the public log to LOG_STORAGE', storer.storeLogs),
+          repeat(STORE_ROOTS_MS, 'writing trust roots to LOG_STORAGE', storer.storeRoots),
+        ]),
     repeat(PRUNE_MS, 'deleting expired rows', () => prune(pool, config)),
     repeat(PRUNE_MS, 'storing nodes of tiles', async () => {
       while ((await fillTileNodes(pool, TILES_FILLED)) === TILES_FILLED);

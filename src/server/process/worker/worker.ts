@@ -7,11 +7,13 @@ import type { ShutdownHooks } from '../../core/shutdown.js';
 import { connectPool, type Pool } from '../../database/connect.js';
 import { assertMigrated } from '../../database/migrate.js';
 import { assertSession } from '../../database/session.js';
+import { openOperatorStore } from '../../exports/destinations/operator-store.js';
 import { createJobSender, type JobSender } from '../../jobs/job-sender.js';
 import { toleratingOutage } from '../../jobs/tolerate-outage.js';
 import type { HeldLogKeys } from '../../keys/log-key.js';
 import { openTufKeys } from '../../keys/tuf-keys.js';
 import { checkpointSigners } from '../../log/checkpoint-signers.js';
+import { openLogCache } from '../../log/log-cache.js';
 import { getLogDomain } from '../../log/log-domain.js';
 import { type LogKeyState, readLogKeyStates, warnOfMissingMlDsaKeys } from '../../log/log-key-states.js';
 import { openLogKeys } from '../../log/log-keys.js';
@@ -31,6 +33,8 @@ import type { Pipeline } from '../../pipeline/pipeline.js';
 import { createLocalRunner } from '../../pipeline/reconcile.js';
 import { createReconcilers } from '../../pipeline/reconciler.js';
 import { deleteWorker, recordWorker } from '../../pipeline/workers.js';
+import type { StorageDeps } from '../../public/storage/log-storage.js';
+import { createLogStorer, type LogStorer } from '../../public/storage/log-storer.js';
 import type { StopConsuming } from '../../queue/consume.js';
 import { setUpWitnesses, type WitnessSetup } from '../../witnessing/set-up-witnesses.js';
 import { setUpSecretKeys } from '../secret-key-manager.js';
@@ -48,6 +52,8 @@ export type WorkerOptions = Standby &
     config: Config;
     queuePrefix: string;
     register: Register;
+    /** The public address of the log, for trust roots in LOG_STORAGE. */
+    verifyUrl: () => string;
     /** The witnesses of the configuration, and an embedded one. */
     witnesses: readonly WitnessSetup[];
     observeAlarm: Pipeline['observeAlarm'];
@@ -62,6 +68,8 @@ export type Worker = {
   /** Checks the keys of logs. */
   readLogKeys: () => Promise<LogKeyState[]>;
   readTufStatus: TufStatusReader;
+  /** What writes the public log to LOG_STORAGE, if that is set. */
+  storer: LogStorer | undefined;
 };
 
 const WITNESS_TIMEOUT_MS = 30_000;
@@ -120,7 +128,8 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     every(ms, stopping.signal, log, () => toleratingOutage(outageLogs, work, run, undefined));
   const readTufStatus = tufStatusReader(pool);
   const renewTuf = createTufRenewal(pipeline, tufKeys, readTufStatus);
-  const work = { workerId, lookAt, repeat, renewTuf, stopping: stopping.signal };
+  const storer = await openStorer(options, { ...pipeline, signal: stopping.signal }, hooks);
+  const work = { workerId, lookAt, repeat, renewTuf, storer, stopping: stopping.signal };
   const loops = startMaintenance(pipeline, options, work);
   hooks.add(async () => {
     stopping.abort();
@@ -133,7 +142,18 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   });
   const readLogKeys = () => readLogKeyStates(pool, logKeys);
   const checks = environmentChecks('worker', () => findSealingProblems(pipeline, { register, readLogKeys }));
-  return { pipeline, jobs, readLogKeys, readTufStatus, checks };
+  return { pipeline, jobs, readLogKeys, readTufStatus, checks, storer };
+}
+
+async function openStorer(
+  { config, verifyUrl }: WorkerOptions,
+  deps: Pick<StorageDeps, 'pool' | 'log' | 'signerOf' | 'signal'>,
+  hooks: ShutdownHooks,
+): Promise<LogStorer | undefined> {
+  if (config.logStorage === undefined) return undefined;
+  const storage = await openOperatorStore(config.logStorage);
+  hooks.add(storage.close);
+  return createLogStorer({ ...deps, storage, logCache: await openLogCache(deps.pool) }, verifyUrl);
 }
 
 /** Opens the database and stores the configured logs and witnesses. */

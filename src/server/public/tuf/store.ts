@@ -39,6 +39,12 @@ export async function findTufFiles(sql: Sql, names: readonly string[]): Promise<
   return new Map(rows.map(({ name, content }) => [name, content]));
 }
 
+/** The names of all files. */
+export async function listTufFiles(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ name: string }[]>`SELECT name FROM tuf_file ORDER BY created_at, name`;
+  return rows.map(({ name }) => name);
+}
+
 /** Reads the targets that targets metadata names. */
 export async function findTufTargets(sql: Sql, { signed }: TufMetadata['targets']): Promise<TufTarget[]> {
   const paths = Object.entries(signed.targets).map(([name, { hashes }]) => ({

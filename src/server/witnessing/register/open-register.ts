@@ -9,10 +9,7 @@ import { openWitnessRegister } from './witness-register.js';
 /** Opens the register: a folder, which is created if it is missing, a store of objects, or a witness. */
 export async function openRegister(config: RegisterConfig): Promise<Register> {
   if (typeof config !== 'string' && 'url' in config) return openWitnessRegister({}, config);
-  if (typeof config !== 'string') {
-    const { store } = await openOperatorStore(config.storage);
-    return openObjectRegister(config.storage, store);
-  }
+  if (typeof config !== 'string') return openObjectRegister(await openOperatorStore(config));
   await mkdir(config, { recursive: true, mode: 0o700 });
   return openFileRegister(config);
 }

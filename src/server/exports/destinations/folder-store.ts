@@ -1,0 +1,74 @@
+/**
+ * A folder as a store of objects: an object's name is the path of its file, its version the SHA-256 of the bytes. A web
+ * server that serves the folder states content types and caching itself. A new file appears whole or not at all; between the
+ * comparison of a version and the rename another process may write, so that writers of one name need a lock of their own.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { link, mkdir, readFile, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { hasErrno } from '../../core/files/errno.js';
+import { syncDirectory, writeFileAtomic } from '../../core/files/write-file-atomic.js';
+import { DestinationError } from './destination.js';
+import type { ObjectStore } from './object-store.js';
+
+const READABLE = { mode: 0o644 };
+
+/** The store in a folder, which is made with the first object. */
+export function folderStore(folder: string): ObjectStore {
+  const find = async (name: string): Promise<{ bytes: Buffer; version: string } | undefined> => {
+    try {
+      const bytes = await readFile(join(folder, name));
+      return { bytes, version: createHash('sha256').update(bytes).digest('hex') };
+    } catch (error) {
+      if (hasErrno(error, 'ENOENT')) return undefined;
+      throw error;
+    }
+  };
+  return {
+    read: (name) =>
+      explained(async () => {
+        const found = await find(name);
+        return found && { version: found.version, revision: undefined, sha256: found.version };
+      }),
+    readText: (name) =>
+      explained(async () => {
+        const found = await find(name);
+        return found && { version: found.version, text: found.bytes.toString() };
+      }),
+    write: ({ name, read }, stored) =>
+      explained(async () => {
+        const path = join(folder, name);
+        const bytes = await buffer(read());
+        if (stored === undefined) return create(path, bytes);
+        if ((await find(name))?.version !== stored.version) return false;
+        await writeFileAtomic(path, bytes, READABLE);
+        return true;
+      }),
+  };
+}
+
+/** Writes a file that is not there; false if it is. */
+async function create(path: string, bytes: Uint8Array): Promise<boolean> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.new`;
+  try {
+    await writeFileAtomic(temporary, bytes, READABLE);
+    await link(temporary, path);
+    return true;
+  } catch (error) {
+    if (hasErrno(error, 'EEXIST')) return false;
+    throw error;
+  } finally {
+    await rm(temporary, { force: true });
+    await syncDirectory(dirname(path));
+  }
+}
+
+async function explained<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new DestinationError((error as Error).message, { cause: error });
+  }
+}

@@ -1,0 +1,72 @@
+/** The public log in a folder that a web server serves: whole while no API process runs, after kills of workers, too. */
+import { createReadStream } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, normalize } from 'node:path';
+import t from 'tap';
+import { newCreation, send } from '../../support/calling/load.js';
+import { runHere } from '../../support/calling/run-cli.js';
+import { setScene } from '../../support/fault-fixture.js';
+import { until } from '../../support/until.js';
+import { untilWitnessed } from '../../support/wait-for-idle.js';
+
+const folder = await mkdtemp(join(tmpdir(), 'attest-log-storage-'));
+t.teardown(() => rm(folder, { recursive: true }));
+const server = createServer(({ url = '/' }, response) => {
+  const file = createReadStream(join(folder, normalize(url)));
+  file.on('error', () => response.writeHead(404).end());
+  file.pipe(response);
+});
+await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+t.teardown(() => server.close());
+const verifyUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/verify`;
+
+const { installation, pool, apiKey } = await setScene(t, {
+  env: { LOG_STORAGE: join(folder, 'verify'), VERIFY_URL: verifyUrl },
+});
+
+/** The audit's report of the live log, once it has that many leaves. */
+async function auditOf(size: number) {
+  const audit = () => runHere(['audit', '--verify-url', verifyUrl, '--json'], { env: {} });
+  return until(`the audit reads ${size} leaves`, async () => {
+    const { code, stdout, stderr } = await audit();
+    if (code !== 0) return undefined;
+    const report = JSON.parse(stdout.trim().split('\n').at(-1) ?? '{}') as { logs: { tree_size: number }[] };
+    const [live] = report.logs;
+    return live?.tree_size === size ? { ...live, stderr } : undefined;
+  });
+}
+
+t.test('what was published is read and audited without an API process', async (t) => {
+  const workers = [await installation.startWorker(), await installation.startWorker()];
+  const api = await installation.startApi();
+  for (let i = 0; i < 3; i++) await send(api.baseUrl, apiKey, newCreation());
+  await untilWitnessed(pool);
+  await api.kill();
+  t.match(await auditOf(3), { problems: [], entries_read: 3 });
+  const roots = (await (await fetch(`${verifyUrl}/trust_roots.json`)).json()) as {
+    transparency_logs: unknown[];
+  };
+  t.equal(roots.transparency_logs.length, 2);
+  for (const worker of workers) await worker.kill();
+});
+
+t.test('a worker that is killed or stopped delays nothing that the next one writes', async (t) => {
+  const api = await installation.startApi();
+  let size = 3;
+  for (const stop of ['kill', 'standStill'] as const) {
+    const first = await installation.startWorker();
+    for (let i = 0; i < 20; i++) await send(api.baseUrl, apiKey, newCreation());
+    await first[stop]();
+    size += 20;
+    const second = await installation.startWorker();
+    await untilWitnessed(pool);
+    t.match(await auditOf(size), { problems: [] });
+    const shown = await (await fetch(`${second.opsUrl}/metrics`)).text();
+    t.match(shown, new RegExp(`^attest_log_stored_size\\{log="live\\.log\\.example\\.com"\\} ${size}$`, 'm'));
+    await second.kill();
+    if (stop === 'standStill') await first.kill();
+  }
+});

@@ -1,0 +1,217 @@
+/** The public log in a folder and in a bucket: whole up to its checkpoint at every moment, and never another history. */
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { parseCheckpoint } from '../../../../src/proof/log/checkpoint.js';
+import {
+  type OperatorStore,
+  openOperatorStore,
+} from '../../../../src/server/exports/destinations/operator-store.js';
+import { openLogCache } from '../../../../src/server/log/log-cache.js';
+import { getLog } from '../../../../src/server/log/store/logs.js';
+import type { StorageDeps } from '../../../../src/server/public/storage/log-storage.js';
+import { createLogStorer } from '../../../../src/server/public/storage/log-storer.js';
+import { storeLog } from '../../../../src/server/public/storage/store-log.js';
+import { BUCKET, bucketAt, startStore } from '../../../support/exports/s3/fixture.js';
+import {
+  drain,
+  makePipeline,
+  makeWitness,
+  openPipeline,
+  type TestPipeline,
+} from '../../../support/pipeline.js';
+import { testDatabase } from '../../../support/servers/shared-servers.js';
+import { leafHashOf, splitEntries, splitHashes, tilesOf, treeHash } from '../tree-of-tiles.js';
+
+const LIVE = 'log/live';
+
+async function temporaryFolder(t: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'attest-log-storage-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  return folder;
+}
+
+async function open(t: Test, batchMaxLeaves = 65_536) {
+  const test = await openPipeline(t, [await makeWitness(t, 'one')], { batchMaxLeaves });
+  const folder = await temporaryFolder(t);
+  const deps = await depsOf(test, await openOperatorStore({ folder }));
+  return { test, folder, deps, log: await getLog(test.pool, test.logId) };
+}
+
+async function depsOf({ pool, pipeline }: TestPipeline, storage: OperatorStore): Promise<StorageDeps> {
+  const signal = new AbortController().signal;
+  const { log, signerOf } = pipeline;
+  return { pool, log, signerOf, logCache: await openLogCache(pool), storage, signal };
+}
+
+async function grow(test: TestPipeline, count: number): Promise<void> {
+  await test.submit(count);
+  await drain(test.pipeline);
+}
+
+/** Checks all that a reader needs for the checkpoint in a folder, by the specifications. @returns its size */
+async function checkFolder(t: Test, folder: string): Promise<number> {
+  const read = (path: string) => readFile(join(folder, LIVE, path));
+  const { size, rootHash } = parseCheckpoint((await read('checkpoint')).toString());
+  const records: Buffer[] = [];
+  for (const path of tilesOf('entries', size)) records.push(...splitEntries(await read(path)));
+  const leaves = records.map(leafHashOf);
+  t.equal(leaves.length, size);
+  if (size > 0) t.same(treeHash(leaves), Buffer.from(rootHash), `the root of ${size} leaves`);
+  const [hashes, roots]: [Buffer[], Buffer[]] = [[], []];
+  for (const path of tilesOf(0, size)) hashes.push(...splitHashes(await read(path)));
+  t.same(hashes, leaves);
+  for (const path of tilesOf(1, Math.floor(size / 256))) roots.push(...splitHashes(await read(path)));
+  t.same(
+    roots,
+    Array.from({ length: Math.floor(size / 256) }, (_, i) => treeHash(leaves.slice(i * 256, i * 256 + 256))),
+  );
+  return size;
+}
+
+t.test('a folder has each published batch, whole', async (t) => {
+  const { test, folder, deps, log } = await open(t);
+  for (let run = 0; run < 2; run++) t.equal(await storeLog(deps, log), 0);
+  t.equal(await checkFolder(t, folder), 0, 'the checkpoint of the empty log');
+  let size = 0;
+  for (const count of [1, 4, 251, 1, 300, 3]) {
+    await grow(test, count);
+    size += count;
+    t.equal(await storeLog(deps, log), size);
+    t.equal(await checkFolder(t, folder), size);
+  }
+  t.ok(existsSync(join(folder, LIVE, 'tile/0/000.p/5')), 'tiles of earlier checkpoints stay');
+});
+
+t.test('a log that is ahead is written from batch to batch', async (t) => {
+  const { test, folder, deps, log } = await open(t, 100);
+  await grow(test, 650);
+  const stopping = new AbortController();
+  const { store } = deps.storage;
+  let checkpoints = 0;
+  const stopsAtSecond: StorageDeps = {
+    ...deps,
+    signal: stopping.signal,
+    storage: {
+      ...deps.storage,
+      store: {
+        ...store,
+        write: async (object, ...rest) => {
+          if (object.name.endsWith('/checkpoint') && ++checkpoints === 2) throw new Error('killed');
+          return store.write(object, ...rest);
+        },
+      },
+    },
+  };
+  await t.rejects(storeLog(stopsAtSecond, log, 250), /killed/);
+  t.equal(await checkFolder(t, folder), 200, 'what a reader sees is whole');
+  t.equal(await storeLog(deps, log, 50), 650, 'batches of more than a step are written, too');
+  t.equal(await checkFolder(t, folder), 650);
+});
+
+t.test('another history is never written over, and names the place', async (t) => {
+  const { test, folder, deps, log } = await open(t);
+  await grow(test, 3);
+  await storeLog(deps, log);
+  const checkpoint = join(folder, LIVE, 'checkpoint');
+  const note = await readFile(checkpoint, 'utf8');
+  const lie = async (text: string, expected: RegExp) => {
+    await writeFile(checkpoint, text);
+    await t.rejects(storeLog(deps, log), { name: 'StorageConflict', message: expected });
+    t.equal(await readFile(checkpoint, 'utf8'), text);
+  };
+  const [, , root = ''] = note.split('\n');
+  await lie(note.replace(root, Buffer.alloc(32).toString('base64')), /another root at that size/);
+  await lie(
+    note.replace('\n3\n', '\n2\n'),
+    /has a checkpoint of size 2, and the database published 3 leaves/,
+  );
+  await lie(
+    note.replace('\n3\n', '\n9\n'),
+    /has a checkpoint of size 9, and the database published 3 leaves/,
+  );
+  await lie(note.replace('live.', 'other.'), /is of the log other\.log\.example\.com/);
+  await writeFile(checkpoint, 'no note');
+  await t.rejects(storeLog(deps, log), { name: 'FormatError' });
+  await writeFile(checkpoint, note);
+  t.equal(await storeLog(deps, log), 3);
+});
+
+t.test('a tile of other bytes stops the log before its checkpoint', async (t) => {
+  const { test, folder, deps, log } = await open(t);
+  await grow(test, 3);
+  await storeLog(deps, log);
+  await mkdir(join(folder, LIVE, 'tile/0/000.p'), { recursive: true });
+  await writeFile(join(folder, LIVE, 'tile/0/000.p/5'), 'x');
+  await grow(test, 2);
+  await t.rejects(storeLog(deps, log), { name: 'StorageConflict', message: /000\.p\/5 has other bytes/ });
+  t.equal(await checkFolder(t, folder), 3);
+});
+
+t.test('an installation that shares the storage of another stops', async (t) => {
+  const { test, folder, deps, log } = await open(t);
+  await grow(test, 3);
+  await storeLog(deps, log);
+  const stranger = await makePipeline(t, { databaseUrl: await testDatabase(t), witnesses: [] });
+  await grow(stranger, 3);
+  const others = await depsOf(stranger, deps.storage);
+  await t.rejects(storeLog(others, await getLog(stranger.pool, stranger.logId)), { name: 'StorageConflict' });
+  t.equal(await checkFolder(t, folder), 3);
+});
+
+t.test('workers at once write a bucket, and each object is cached as long as it holds', async (t) => {
+  const { test, deps } = await open(t);
+  const server = await startStore(t);
+  const storage = await openOperatorStore({ storage: bucketAt(server.url, 'public') });
+  t.teardown(storage.close);
+  const storers = [1, 2, 3].map(() => createLogStorer({ ...deps, storage }, () => 'https://log.example.com'));
+  for (let round = 0; round < 5; round++) {
+    await grow(test, 60);
+    await Promise.all(storers.map(({ storeLogs }) => storeLogs()));
+    await storers[0]?.storeLogs();
+    t.equal(storers[0]?.sizes().get('live.log.example.com'), (round + 1) * 60);
+  }
+  const objects = server.buckets.get(BUCKET)?.objects;
+  t.ok(objects?.has('public/log/live/tile/entries/000'));
+  t.ok(objects?.has('public/log/live/tile/0/001.p/44'));
+  const cached = (key: string) =>
+    server.requests.find((one) => one.method === 'PUT' && one.key === key)?.headers;
+  t.match(cached('public/log/live/tile/0/000'), { 'cache-control': /immutable/ });
+  t.match(cached('public/log/live/checkpoint'), { 'cache-control': 'public, max-age=5' });
+  await Promise.all(storers.map(({ storeRoots }) => storeRoots()));
+  for (const name of [
+    'trust_roots.json',
+    'trusted_root.json',
+    'trusted_root.test.json',
+    'policy',
+    'policy.test',
+  ])
+    t.ok(objects?.has(`public/${name}`), name);
+  server.requests.length = 0;
+  await storers[0]?.storeLogs();
+  await storers[0]?.storeRoots();
+  t.same(server.requests, [], 'nothing changed');
+});
+
+t.test('a storage that is away is logged once, and caught up with', async (t) => {
+  const { test, deps } = await open(t);
+  const server = await startStore(t);
+  const storage = await openOperatorStore({ storage: bucketAt(server.url, 'public') });
+  t.teardown(storage.close);
+  const storer = createLogStorer({ ...deps, storage }, () => 'https://log.example.com');
+  await server.goAway();
+  await grow(test, 2);
+  for (let run = 0; run < 3; run++) await storer.storeLogs();
+  await server.comeBack();
+  await storer.storeLogs();
+  t.equal(storer.sizes().get('live.log.example.com'), 2);
+  const said = test.lines
+    .filter(({ msg }) => /LOG_STORAGE/.test(String(msg)))
+    .map(({ level, msg }) => `${level} ${msg}`);
+  t.same(said, [
+    'error the public log is not written to LOG_STORAGE',
+    'info the public log is written to LOG_STORAGE again',
+  ]);
+});
