@@ -40,8 +40,11 @@ type HistogramOptions = {
   buckets: readonly number[];
 };
 
-/** Adds to a histogram. */
-type Observe = { observe: (value: number, labels?: Record<string, string>) => void };
+/** Adds to a histogram. `start` begins a series at 0: Prometheus sees no increase where there was no series. */
+type Observe = {
+  observe: (value: number, labels?: Record<string, string>) => void;
+  start: (labels: Record<string, string>) => void;
+};
 
 /** Increases a counter. */
 type Increase = { add: (n: number, labels?: Record<string, string>) => void };
@@ -86,7 +89,10 @@ export function createMetrics(): Metrics {
     addHistogram({ name, help, labelNames, buckets }) {
       const options = { name, help, labelNames: [...labelNames], buckets: [...buckets] };
       const histogram = new Histogram({ ...options, registers: [registry] });
-      return { observe: (value, labels = {}) => histogram.observe(labels, value) };
+      return {
+        observe: (value, labels = {}) => histogram.observe(labels, value),
+        start: (labels) => histogram.zero(labels),
+      };
     },
     read: () => readText(registry),
     snapshot: () => registry.getMetricsAsJSON(),
@@ -101,6 +107,9 @@ export function mergeMetrics(snapshots: readonly MetricsSnapshot[]): Promise<Met
 async function readText(registry: Registry): Promise<MetricsText> {
   return { contentType: registry.contentType, text: await registry.metrics() };
 }
+
+/** The statuses that count against an objective. */
+const SERVER_ERRORS = ['500', '503', '504'];
 
 /** Counts requests by outcome, and durations without it: each label would multiply the buckets. */
 function requestMetrics(registry: Registry): Metrics['observeRequest'] {
@@ -118,9 +127,16 @@ function requestMetrics(registry: Registry): Metrics['observeRequest'] {
     buckets: DURATION_BUCKETS_SECONDS,
     registers,
   });
+  const started = new Set<string>();
   return ({ rpc = 'none', protocol, status, durationMs }) => {
-    requests.inc({ rpc, surface: protocol, status: String(status) });
-    durations.observe({ rpc, surface: protocol }, durationMs / 1000);
+    const labels = { rpc, surface: protocol };
+    if (!started.has(`${rpc} ${protocol}`)) {
+      started.add(`${rpc} ${protocol}`);
+      // Prometheus sees no increase where there was no series.
+      for (const error of SERVER_ERRORS) requests.inc({ ...labels, status: error }, 0);
+    }
+    requests.inc({ ...labels, status: String(status) });
+    durations.observe(labels, durationMs / 1000);
   };
 }
 

@@ -1,8 +1,10 @@
 import type { Metrics } from './metrics.js';
 
+const OUTCOMES = ['signed', 'rejected', 'failed'] as const;
+
 type SignerMetrics = {
   /** Counts a request to sign. */
-  observe: (key: string, outcome: 'signed' | 'rejected' | 'failed', ms: number) => void;
+  observe: (key: string, outcome: (typeof OUTCOMES)[number], ms: number) => void;
   /** The keys whose last signature has failed, in one line; undefined if there is none. */
   findFailing: () => string | undefined;
 };
@@ -15,6 +17,8 @@ export function addSignerMetrics(metrics: Metrics, keys: readonly string[]): Sig
     'Requests to sign, by key and outcome: signed, rejected (the key may not sign this) or failed (the backend)',
     ['key', 'outcome'],
   );
+  // Prometheus sees no increase where there was no series.
+  for (const key of keys) for (const outcome of OUTCOMES) requests.add(0, { key, outcome });
   const seconds = metrics.addCounter(
     'attest_signer_seconds_total',
     'Seconds that requests to sign took, the wait for the backend included',
