@@ -3,7 +3,14 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { startLoad } from '../../support/calling/load.js';
 import { setScene } from '../../support/fault-fixture.js';
-import { disproveCases, disproveFiring, type Scrapes, scrapeAll } from '../../support/judging/alerts.js';
+import {
+  disproveCases,
+  disproveFiring,
+  IDLE,
+  type Scrapes,
+  scrapeAll,
+  scrapeUntil,
+} from '../../support/judging/alerts.js';
 import { startPrometheus } from '../../support/judging/prometheus.js';
 import {
   alertNames,
@@ -27,14 +34,7 @@ async function submit(): Promise<void> {
   await load.stop();
 }
 
-/** The scrapes once one of them has a line. */
-async function scrapeOnce(line: RegExp): Promise<Scrapes> {
-  return until(`there is ${line}`, async () => {
-    const scrapes = await scrape();
-    return Object.values(scrapes).some((text) => line.test(text ?? '')) ? scrapes : undefined;
-  });
-}
-
+const scrapeOnce = (...lines: RegExp[]) => scrapeUntil({ api, worker }, ...lines);
 const get = (path: string) =>
   fetch(`${api.baseUrl}/v1/${path}`, { headers: { authorization: `Bearer ${apiKey}` } });
 
@@ -46,7 +46,7 @@ const read = async () => {
   await get('attestations/sub_00000000000000000000000000');
 };
 await read();
-const health = await scrapeOnce(/^attest_api_processes_ready 2/m);
+const health = await scrapeOnce(/^attest_api_processes_ready 2/m, ...IDLE);
 
 t.test('health fires nothing', async (t) => {
   t.equal(await disproveFiring({ before: health, during: health }, []), undefined);

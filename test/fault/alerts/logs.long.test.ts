@@ -5,9 +5,8 @@ import { setEarlierEntry } from '../../support/breaking/register.js';
 import { newCreation, send } from '../../support/calling/load.js';
 import { makeServerTls } from '../../support/certificates/server-tls.js';
 import { setScene } from '../../support/fault-fixture.js';
-import { disproveFiring, type Scrapes, scrapeAll } from '../../support/judging/alerts.js';
+import { disproveFiring, IDLE, scrapeAll, scrapeUntil } from '../../support/judging/alerts.js';
 import { startSigningProcess } from '../../support/servers/signing-process.js';
-import { until } from '../../support/until.js';
 import { untilWitnessed } from '../../support/wait-for-idle.js';
 import { answering, startReceiver } from '../../support/webhooks/receiver.js';
 
@@ -27,18 +26,11 @@ const worker = await installation.startWorker();
 const api = await installation.startApi();
 
 const submit = () => send(api.baseUrl, apiKey, newCreation());
-
-/** The scrapes once the worker has all lines. */
-async function scrapeOnce(...lines: RegExp[]): Promise<Scrapes> {
-  return until(`there is ${lines}`, async () => {
-    const scrapes = await scrapeAll({ api, worker });
-    return lines.every((line) => line.test(scrapes.worker ?? '')) ? scrapes : undefined;
-  });
-}
+const scrapeOnce = (...lines: RegExp[]) => scrapeUntil({ api, worker }, ...lines);
 
 await submit();
 await untilWitnessed(pool);
-const health = await scrapeOnce(/^attest_log_unsealed_leaves\{log="live\.log\.example\.com"\} 0/m);
+const health = await scrapeOnce(...IDLE);
 
 t.test('health fires nothing', async (t) => {
   t.equal(await disproveFiring({ before: health, during: health }, []), undefined);

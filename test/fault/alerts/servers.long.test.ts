@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import t from 'tap';
 import { installClock, letPass } from '../../support/breaking/database-clock.js';
 import { makeServerTls } from '../../support/certificates/server-tls.js';
-import { disproveFiring, type Scrapes, scrapeAll } from '../../support/judging/alerts.js';
+import { disproveFiring, scrapeAll, scrapeUntil } from '../../support/judging/alerts.js';
 import { makeInstallation } from '../../support/servers/installation.js';
-import { until } from '../../support/until.js';
 
 const installation = await makeInstallation(t);
 await installClock(installation.databaseUrl);
@@ -31,14 +30,7 @@ installation.env.API_PROCESSES = '2';
 const several = await installation.startApi();
 const processes = { worker, plain, secure, several };
 const scrape = () => scrapeAll(processes);
-
-/** The scrapes once one of them has a line. */
-async function scrapeOnce(line: RegExp): Promise<Scrapes> {
-  return until(`there is ${line}`, async () => {
-    const scrapes = await scrape();
-    return Object.values(scrapes).some((text) => line.test(text ?? '')) ? scrapes : undefined;
-  });
-}
+const scrapeOnce = (line: RegExp) => scrapeUntil(processes, line);
 
 const health = await scrapeOnce(/^attest_api_processes_ready 2/m);
 

@@ -1,7 +1,6 @@
 /** The register cannot be written, or who writes it stands still: operators see it, and it goes on by itself. */
-import { chmod } from 'node:fs/promises';
 import t, { type Test } from 'tap';
-import { entryPlace } from '../../support/breaking/register.js';
+import { entryPlace, openFolder } from '../../support/breaking/register.js';
 import { MAY_MOUNT, mountSmallDisk } from '../../support/breaking/small-disk.js';
 import { commitOf, statement } from '../../support/breaking/statement-matchers.js';
 import { acknowledgement, newCreation, send } from '../../support/calling/load.js';
@@ -41,18 +40,8 @@ async function readiness({ opsUrl }: ServiceProcess): Promise<{ status: number; 
   return { status: answer.status, text: await answer.text() };
 }
 
-/** A folder that can be made one to which nobody writes: root may write to any but a read-only file system. */
-async function openFolder(t: Test): Promise<{ path: string; setWritable(writable: boolean): Promise<void> }> {
-  if (MAY_MOUNT) {
-    const disk = await mountSmallDisk(t, 1);
-    return { path: disk.path, setWritable: async (writable) => disk.setWritable(writable) };
-  }
-  const path = t.testdir();
-  return { path, setWritable: (writable) => chmod(entryPlace(path, ORIGIN), writable ? 0o700 : 0o500) };
-}
-
 t.test('a register that cannot be written is seen by gauges and readiness, which name it', async (t) => {
-  const folder = await openFolder(t);
+  const folder = await openFolder(t, ORIGIN);
   const scene = await setScene(t, { env: { CHECKPOINT_REGISTER: folder.path } });
   const api = await scene.installation.startApi();
   const worker = await scene.installation.startWorker();

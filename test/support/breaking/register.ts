@@ -1,6 +1,9 @@
 /** The register's folder, as an operator would look at it and spoil it. */
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Test } from 'tap';
+import { MAY_MOUNT, mountSmallDisk } from './small-disk.js';
 
 /** Where the entry of a log is kept. */
 export function entryPlace(register: string, origin: string): string {
@@ -19,4 +22,17 @@ export function readEntry(register: string, origin: string): string {
 export function setEarlierEntry(register: string, origin: string, size: number, root: string): void {
   rmSync(entryPlace(register, origin), { recursive: true, force: true });
   writeFileSync(join(register, origin), `${size} ${root}\n`);
+}
+
+/** A register's folder that can be made one to which nothing is written: root may write to any but a read-only file system. */
+export async function openFolder(
+  t: Test,
+  origin: string,
+): Promise<{ path: string; setWritable(writable: boolean): Promise<void> }> {
+  if (MAY_MOUNT) {
+    const disk = await mountSmallDisk(t, 1);
+    return { path: disk.path, setWritable: async (writable) => disk.setWritable(writable) };
+  }
+  const path = t.testdir();
+  return { path, setWritable: (writable) => chmod(entryPlace(path, origin), writable ? 0o700 : 0o500) };
 }

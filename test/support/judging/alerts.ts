@@ -7,6 +7,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { PROMTOOL } from '../foreign/promtool.js';
+import { until } from '../until.js';
 
 /** The shipped rules. */
 export const RULES = resolve('deploy/prometheus/attest.rules.yaml');
@@ -29,6 +30,23 @@ export async function scrapeAll(processes: Readonly<Record<string, { opsUrl: str
     return [name, text] as const;
   });
   return Object.fromEntries(await Promise.all(scraped));
+}
+
+/** The lines of a worker that has nothing to do: the live log is sealed and published. */
+export const IDLE = ['attest_log_unsealed_leaves', 'attest_batches_unpublished'].map(
+  (name) => new RegExp(`^${name}\\{log="live\\.log\\.example\\.com"\\} 0$`, 'm'),
+);
+
+/** The scrapes once each of the lines is in one of them. */
+export function scrapeUntil(
+  processes: Readonly<Record<string, { opsUrl: string }>>,
+  ...lines: readonly RegExp[]
+): Promise<Scrapes> {
+  return until(`there is ${lines.join(', ')}`, async () => {
+    const scrapes = await scrapeAll(processes);
+    const texts = Object.values(scrapes);
+    return lines.every((line) => texts.some((text = '') => line.test(text))) && scrapes;
+  });
 }
 
 /** Scrapes before and during a fault, and the names of the alerts that fire at its end, no others. */
