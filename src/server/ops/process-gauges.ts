@@ -2,24 +2,13 @@ import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Config } from '../../config/config.js';
 import { environmentName } from '../../protocol/environment.js';
-import { version } from '../core/version.js';
 import { type Pool, readPoolUse } from '../database/connect.js';
 import { listDsseKeys } from '../log/store/dsse-keys.js';
 import type { WitnessSetup } from '../witnessing/set-up-witnesses.js';
+import { addBuildInfo } from './build-info.js';
 import type { GaugeValue, Metrics } from './metrics.js';
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
-
-/** Adds the version of the process. */
-export function addBuildInfo(metrics: Metrics): void {
-  metrics.addGauge({
-    name: 'attest_build_info',
-    help: 'Always 1; the versions of the service and of Node',
-    labelNames: ['version', 'node'],
-    merge: 'first',
-    read: () => [{ labels: { version: version(), node: process.version }, value: 1 }],
-  });
-}
 
 /** Adds the metrics of every process of the service: version, connection pools and certificate expiry. */
 export function addProcessGauges(

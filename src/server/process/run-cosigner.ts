@@ -7,10 +7,10 @@ import { aborted, withShutdownHooks } from '../core/shutdown.js';
 import { createCosigner, type KnownLog } from '../cosigner/cosigner.js';
 import { type CosignerServer, createCosignerServer } from '../cosigner/cosigner-server.js';
 import { type History, openHistory } from '../cosigner/history.js';
+import { addBuildInfo } from '../ops/build-info.js';
 import { addCosignedSizes } from '../ops/cosigner-gauges.js';
 import { createMetrics, type GaugeValue, type Metrics } from '../ops/metrics.js';
 import { createOps } from '../ops/ops-listener.js';
-import { addBuildInfo } from '../ops/process-gauges.js';
 import type { RunOptions } from './run.js';
 
 /** Runs a witness of other logs until `stop` aborts. Needs neither database nor queue. */

@@ -1,6 +1,7 @@
 /** The register's folder, as an operator would look at it and spoil it. */
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { chmod } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { MAY_MOUNT, mountSmallDisk } from './small-disk.js';
@@ -33,6 +34,7 @@ export async function openFolder(
     const disk = await mountSmallDisk(t, 1);
     return { path: disk.path, setWritable: async (writable) => disk.setWritable(writable) };
   }
-  const path = t.testdir();
+  const path = await mkdtemp(join(tmpdir(), 'attest-register-'));
+  t.teardown(() => rm(path, { recursive: true, force: true }));
   return { path, setWritable: (writable) => chmod(entryPlace(path, origin), writable ? 0o700 : 0o500) };
 }

@@ -1,4 +1,5 @@
 /** The metrics of an audit that follows logs, in the Prometheus text format. */
+import { addBuildInfo } from '../../../server/ops/build-info.js';
 import { createMetrics } from '../../../server/ops/metrics.js';
 import { createOps } from '../../../server/ops/ops-listener.js';
 import type { AlarmKind } from '../alarm/alarm.js';
@@ -31,6 +32,7 @@ export async function serveMetrics(
   onListening: (port: number) => void,
 ): Promise<AuditMetrics> {
   const metrics = createMetrics();
+  addBuildInfo(metrics);
   const logs = new Map<string, LogFigures>();
   const gauge = (name: string, help: string, read: (figures: LogFigures) => number) =>
     metrics.addGauge({

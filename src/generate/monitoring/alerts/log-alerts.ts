@@ -15,6 +15,22 @@ export const LOGS: readonly Alert[] = [
     action: '[A frozen log](#a-frozen-log)',
   },
   {
+    name: 'AttestAuditAlarm',
+    expr: 'max by (job, instance, origin) (attest_audit_open_alarms) > 0',
+    severity: 'page',
+    summary:
+      '`attest audit` has an alarm: a split view, entries that are wrong or gone, a stale or unwitnessed log',
+    action: 'Its log and `--evidence` have the alarm: [a monitor](verifying.md#a-monitor)',
+  },
+  {
+    name: 'AttestSignerRejects',
+    expr: 'sum by (job, instance, key) (increase(attest_signer_requests_total{outcome="rejected"}[1h])) > 0',
+    severity: 'page',
+    summary: '`attest signer` was asked for what a key does not sign, such as a second history of a log',
+    action:
+      'Its log has the reason, `REJECTED`; see who may open its socket: [what a key signs](signing-process.md#what-a-key-signs)',
+  },
+  {
     name: 'AttestSealingStopped',
     expr:
       'min by (log) (min_over_time(attest_log_unsealed_leaves[5m])) > 0 ' +
