@@ -11,7 +11,7 @@ export type ApiChild = {
   /** Resolves when it serves; rejects if it ends before. */
   readonly ready: Promise<Extract<FromApi, { type: 'ready' }>>;
   readonly exited: Promise<Exit>;
-  /** Resolves to undefined if it does not answer within the timeout. */
+  /** Resolves to undefined if it does not answer within the timeout, or ends. */
   ask: <Q extends keyof Questions>(question: Q) => Promise<Questions[Q] | undefined>;
   /** Lets it answer the requests in flight, kills it after 25 s, and waits for its end. */
   stop: () => Promise<void>;
@@ -37,8 +37,11 @@ export function startApiChild(): ApiChild {
   const worker = cluster.fork({ UV_TCP_SINGLE_ACCEPT: '1' });
   // A message may not reach a process that is ending.
   worker.on('error', () => {});
-  const answers = new Map<number, (value: Questions[keyof Questions]) => void>();
+  const answers = new Map<number, (value: Questions[keyof Questions] | undefined) => void>();
   const exited = once(worker, 'exit').then(([code, signal]): Exit => ({ code, signal }));
+  void exited.then(() => {
+    for (const end of [...answers.values()]) end(undefined);
+  });
   worker.on('message', (message: FromApi) => {
     if (message.type === 'answer') answers.get(message.id)?.(message.value);
   });
