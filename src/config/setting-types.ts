@@ -211,10 +211,9 @@ export const postgresUrl: SettingType<string> = {
   fromFile: true,
   parse: (text) => {
     if (!/^postgres(ql)?:\/\/[^\s/]+(\/\S*)?$/.test(text)) throw new InvalidValue();
-    const [, hosts = ''] = /^[^/]*\/\/(?:[^/@]*@)?([^/?]*)/.exec(text) ?? [];
-    if (hosts.includes(',') || text.includes('target_session_attrs=')) {
+    if (text.includes('target_session_attrs=')) {
       throw new InvalidValue(
-        'it must name one server; put several behind a DNS name, a proxy or a pooler that leads to the one that accepts writes',
+        'leave out target_session_attrs: of several servers the one that accepts writes is used',
       );
     }
     return text;

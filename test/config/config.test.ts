@@ -182,15 +182,12 @@ t.test('the public addresses follow the listening port unless they are set', asy
   t.equal(publicUrls(tls, 8443).baseUrl, 'https://localhost:8443');
 });
 
-t.test('DATABASE_URL names one server', async (t) => {
-  for (const url of ['postgres://u:p@a:5432,b:5432/d', 'postgres://a/d?target_session_attrs=primary']) {
-    t.throws(
-      () => postgresUrl.parse(url),
-      { message: /must name one server; put several behind a DNS name/ },
-      url,
-    );
-  }
-  t.equal(postgresUrl.parse('postgres://u:p,q@a:5432/d'), 'postgres://u:p,q@a:5432/d');
+t.test('DATABASE_URL names one server or several, of which the primary is used', async (t) => {
+  for (const url of ['postgres://u:p,q@a:5432/d', 'postgres://u:p@a:5432,b:5432,c/d'])
+    t.equal(postgresUrl.parse(url), url);
+  t.throws(() => postgresUrl.parse('postgres://a,b/d?target_session_attrs=any'), {
+    message: /leave out target_session_attrs/,
+  });
 });
 
 t.test('telemetry is on where there is an endpoint, for each signal that is not switched off', async (t) => {

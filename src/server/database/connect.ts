@@ -1,6 +1,7 @@
 import postgres from 'postgres';
 import { exponentialMs } from '../../protocol/backoff.js';
 import { replicationUnknown } from './database-errors.js';
+import { openPrimary, type Primary, urlsOf } from './primary.js';
 import { sessionSettings } from './session-settings.js';
 import { type Statement, traceStatement } from './statement-span.js';
 import { createTransactions } from './transactions.js';
@@ -40,7 +41,8 @@ export type PoolOptions = {
 };
 
 /**
- * Opens a pool of `max` connections, and half as many for transactions, on demand. A statement times out after
+ * Opens a pool of `max` connections, and half as many for transactions, on demand, to the primary if the URL names several
+ * servers. A statement times out after
  * `statementTimeoutMs`; a transaction that its process leaves idle after five seconds, so that a stopped or
  * disconnected process does not hold locks for longer. A connection that is silent for 1.5 times the timeout is closed,
  * and its callers get an error: the outcome is unknown.
@@ -52,13 +54,14 @@ export function connectPool(options: PoolOptions): Pool {
   const { max, statementTimeoutMs, onClose = () => {} } = options;
   // Less than the silence after which a connection is closed.
   const idleMs = statementTimeoutMs;
+  const primary = urlsOf(options.url).length > 1 ? openPrimary(options.url) : undefined;
   const transactions = createTransactions(
     ({ onLost, onUnconfirmed }) =>
-      openConnections(options, { max: 1, idle_timeout: 0, onclose: onLost, onUnconfirmed }),
+      openConnections(options, primary, { max: 1, idle_timeout: 0, onclose: onLost, onUnconfirmed }),
     { name: options.name, max: Math.ceil(max / 2), idleMs },
   );
   const counter = { name: options.name, max, statements: 0, unconfirmed: 0, transactions: transactions.use };
-  const driver = openConnections(options, {
+  const driver = openConnections(options, primary, {
     max,
     idle_timeout: idleMs / 1000,
     onclose: onClose,
@@ -74,6 +77,7 @@ export function connectPool(options: PoolOptions): Pool {
     end: async (how?: { timeout?: number }) => {
       stopCounting();
       await Promise.all([end(how), transactions.end(how)]);
+      primary?.close();
     },
   });
 }
@@ -83,16 +87,20 @@ const RECONNECT = { firstMs: 50, maxMs: 1_000 };
 
 function openConnections(
   options: PoolOptions,
+  primary: Primary | undefined,
   {
     onUnconfirmed,
     ...more
   }: { max: number; idle_timeout: number; onclose: () => void; onUnconfirmed: () => void },
 ): Pool {
   const { url, name, statementTimeoutMs, isPatient = false } = options;
-  const sockets = { socket: watchedSockets(isPatient ? undefined : statementTimeoutMs * 1.5) };
-  return postgres(url, {
+  const open = watchedSockets(isPatient ? undefined : statementTimeoutMs * 1.5);
+  const sockets = { socket: primary?.sockets(open) ?? open };
+  return postgres(urlsOf(url)[0] ?? url, {
     ...more,
     ...sockets,
+    // A server may become a standby between being found and being connected to.
+    ...(primary && { target_session_attrs: 'primary' }),
     // Sooner than the socket is closed as silent: the driver reopens such a socket without an event.
     connect_timeout: Math.min(MAX_CONNECT_SECONDS, statementTimeoutMs / 1000),
     max_lifetime: null,

@@ -4,11 +4,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 export const STANDBY_AWAY = 'STANDBY_AWAY';
 /** The code of an error whose wait for the standby was cancelled. It is committed, perhaps on the primary alone. */
 const REPLICATION_UNKNOWN = 'REPLICATION_UNKNOWN';
+/** The code of an error of a connection that none of several servers is the primary for. */
+export const NO_PRIMARY = 'NO_PRIMARY';
 
 /** Codes of a failed connection, the driver's and the system's, and of a commit that was not confirmed. */
 const CONNECTION_CODES = new Set([
   STANDBY_AWAY,
   REPLICATION_UNKNOWN,
+  NO_PRIMARY,
   'CONNECTION_CLOSED',
   'CONNECTION_DESTROYED',
   'CONNECTION_ENDED',

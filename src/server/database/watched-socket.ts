@@ -3,11 +3,14 @@ import { connect, type Socket } from 'node:net';
 /** The driver's target: the host of the URL with its port, or a Unix socket. */
 type Place = { host: string[]; port: number[]; path: string | false };
 
+/** Opens a socket to one server. */
+export type OpenSocket = (place: Place) => Socket;
+
 /**
  * Creates the driver's sockets. Each is closed after `silenceMs` without traffic, unless that is
  * undefined. Neither the driver nor the system does so: TCP retransmits to a machine that is gone for a quarter of an hour.
  */
-export function watchedSockets(silenceMs: number | undefined): (place: Place) => Socket {
+export function watchedSockets(silenceMs: number | undefined): OpenSocket {
   return ({ host: [host = ''], port: [port = 0], path }) => {
     const socket = path === false ? connect(port, host) : connect(path);
     if (silenceMs !== undefined) closeWhenSilent(socket, silenceMs);

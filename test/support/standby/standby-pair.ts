@@ -24,6 +24,8 @@ import {
 export type StandbyPair = {
   /** The service's; of whichever server is in charge, and the same over restarts and promotion. */
   url: string;
+  /** Of both servers, the standby first. */
+  urlOfBoth: string;
   /** Past the service's connections: the first primary, and the standby, which answers reads. */
   primary: Pool;
   standby: Pool;
@@ -81,6 +83,7 @@ export async function startStandbyPair(
   await untilReplicated(pair);
   return {
     url: url.href,
+    urlOfBoth: primary.url.replace('127.0.0.1', `127.0.0.1:${standby.proxy.port},127.0.0.1`),
     ...pair,
     takeStandbyAway: () => link.set('stalls'),
     bringStandbyBack: async () => {
