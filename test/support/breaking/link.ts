@@ -74,8 +74,11 @@ function accept(state: State, client: Socket): void {
   }
   upstream.setNoDelay(true);
   upstream.on('error', () => {});
+  upstream.on('end', () => {
+    if (!pair.deaf) client.end();
+  });
   upstream.on('close', () => {
-    if (!pair.deaf) end(state, pair, 'reset');
+    if (!pair.deaf) end(state, pair, client.writableEnded ? 'end' : 'reset');
   });
   pass(state, pair, client, upstream);
   pass(state, pair, upstream, client);
@@ -111,6 +114,6 @@ function apply({ mode }: State, pair: Pair): void {
 function end({ pairs }: State, pair: Pair, how: 'reset' | 'end'): void {
   if (!pairs.delete(pair)) return;
   pair.upstream?.destroy();
-  if (how === 'end') pair.client.destroy();
+  if (how === 'end') pair.client.destroySoon();
   else pair.client.resetAndDestroy();
 }

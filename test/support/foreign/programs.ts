@@ -35,6 +35,18 @@ const PYTHON = {
   folders: ['/usr/bin'],
 };
 
+/** What a copy, a rewind and a supervisor of Postgres need. */
+const POSTGRES = [
+  'postgres',
+  'initdb',
+  'pg_basebackup',
+  'pg_controldata',
+  'pg_ctl',
+  'pg_isready',
+  'pg_rewind',
+  'psql',
+];
+
 /** By the name of the module in this folder that a test imports to have it. */
 export const PROGRAMS = {
   chromium: {
@@ -49,6 +61,7 @@ export const PROGRAMS = {
     commands: { 'docker-registry': 'usr/bin/docker-registry' },
     packages: ['docker-registry'],
   },
+  etcd: { commands: { etcd: 'usr/bin/etcd' }, packages: ['etcd-server'] },
   fish: { commands: { fish: 'usr/bin/fish' }, packages: ['fish', 'fish-common'] },
   git: {
     commands: { git: 'usr/bin/git', 'git-shell': 'usr/bin/git-shell' },
@@ -67,6 +80,11 @@ export const PROGRAMS = {
     commands: { pgbouncer: 'usr/sbin/pgbouncer' },
     packages: ['pgbouncer'],
     folders: ['/usr/sbin'],
+  },
+  postgresql: {
+    commands: Object.fromEntries(POSTGRES.map((name) => [name, `usr/lib/postgresql/15/bin/${name}`])),
+    packages: ['postgresql-15', 'postgresql-client-15'],
+    folders: ['18', '17', '16', '15'].map((version) => `/usr/lib/postgresql/${version}/bin`),
   },
   promtool: {
     commands: { promtool: 'usr/bin/promtool', prometheus: 'usr/bin/prometheus' },

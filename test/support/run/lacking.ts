@@ -2,6 +2,7 @@
 import { ANVIL_PACKAGE, anvil } from '../foreign/anvil.js';
 import { assertApt } from '../foreign/apt.js';
 import { natsServer } from '../foreign/nats-server.js';
+import { patroniPython } from '../foreign/patroni/patroni.js';
 import { PROGRAMS, type ProgramName } from '../foreign/programs.js';
 import { installHint, provide } from '../foreign/provide.js';
 
@@ -21,6 +22,7 @@ export const NEEDS: ReadonlyMap<string, Need> = new Map([
   ]),
   ['nats-server', { get: natsServer, install: 'nats-server' }],
   ['anvil', { get: async () => anvil(), install: `${ANVIL_PACKAGE}, by npm` }],
+  ['patroni', { get: patroniPython, install: 'python3-venv' }],
   ['apt', { get: assertApt, install: 'a release of Debian or Ubuntu' }],
 ]);
 
