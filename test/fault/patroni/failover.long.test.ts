@@ -1,4 +1,5 @@
 /** Three nodes of Patroni in strict synchronous mode: whatever node fails, nothing that was acknowledged is lost. */
+import { setTimeout as delay } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { migrate } from '../../../src/server/database/migrate.js';
 import { type Load, startLoad } from '../../support/calling/load.js';
@@ -12,6 +13,7 @@ import { startFaultTsa } from '../../support/witnesses/fault-tsa.js';
 const CLIENTS = 8;
 const MORE = 100;
 const LOOK_MS = 10;
+const READ_PAUSE_MS = 25;
 
 const cluster = await startPatroniCluster(t);
 const { natsUrl } = await testServers();
@@ -28,7 +30,10 @@ const worker = await installation.startWorker();
 const verified = new Set<string>();
 
 /** A fault: `begin` does it, and returns what makes the cluster whole again. */
-type Fault = { withinMs: number; begin: (roles: Roles) => Promise<() => Promise<void>> };
+type Fault = { withinMs: number; begin: (roles: Roles) => Promise<() => Promise<void>>; isRead?: true };
+
+/** The lease of the leader runs out, and another node is promoted. */
+const FAILOVER_MS = (TTL_SECONDS + 2) * 1_000;
 
 const FAULTS: Record<string, Fault> = {
   'the leader hands over to the synchronous standby': {
@@ -40,22 +45,47 @@ const FAULTS: Record<string, Fault> = {
   },
   'the synchronous standby is killed with its Patroni': {
     withinMs: 3_000,
+    isRead: true,
     begin: async ({ synchronous }) => {
       await synchronous.kill();
       return () => synchronous.start();
     },
   },
   'the leader is killed with its Patroni': {
-    withinMs: (TTL_SECONDS + 2) * 1_000,
+    withinMs: FAILOVER_MS,
     begin: async ({ leader }) => {
       await leader.kill();
       await cluster.untilLedByOther(leader);
       return () => leader.start();
     },
   },
+  'the leader stands still until another node leads, and goes on': {
+    withinMs: FAILOVER_MS,
+    begin: async ({ leader }) => {
+      leader.standStill();
+      await cluster.untilLedByOther(leader);
+      return async () => leader.goOn();
+    },
+  },
+  'the leader loses its Patroni, and goes on beside the next one': {
+    withinMs: FAILOVER_MS,
+    begin: async ({ leader }) => {
+      await leader.killPatroni();
+      await cluster.untilLedByOther(leader);
+      return () => leader.start();
+    },
+  },
+  'the network of the leader is cut until another node leads': {
+    withinMs: FAILOVER_MS,
+    begin: async ({ leader }) => {
+      leader.setNetwork('stalls');
+      await cluster.untilLedByOther(leader);
+      return async () => leader.setNetwork('passes');
+    },
+  },
 };
 
-for (const [what, { withinMs, begin }] of Object.entries(FAULTS)) {
+for (const [what, { withinMs, begin, isRead }] of Object.entries(FAULTS)) {
   t.test(`nothing acknowledged is lost when ${what}`, async (t) => {
     const roles = await cluster.untilHealthy();
     const load = startLoad({
@@ -66,14 +96,18 @@ for (const [what, { withinMs, begin }] of Object.entries(FAULTS)) {
     });
     await load.more(MORE);
     const gap = watchGap(load);
+    const reads = startReads(load.acknowledged[0]?.id ?? '');
     const mend = await begin(roles);
     await load.more(MORE);
     const gapMs = gap();
+    const read = await reads();
     await mend();
     await cluster.untilHealthy();
     await load.more(MORE);
     await load.stop();
-    t.comment(`no 201 for ${Math.round(gapMs)} ms; answers: ${JSON.stringify([...load.statuses])}`);
+    const answers = JSON.stringify({ writes: [...load.statuses], reads: [...read] });
+    t.comment(`no 201 for ${Math.round(gapMs)} ms; answers: ${answers}`);
+    if (isRead) t.same([...read.keys()], [200], 'reads are served');
     t.ok(gapMs < withinMs, `writes are taken again within ${withinMs} ms`);
     await assertKept(t, load);
   });
@@ -99,5 +133,25 @@ function watchGap({ acknowledged }: Load): () => number {
   return () => {
     clearInterval(timer);
     return longestMs;
+  };
+}
+
+/** Reads a submission all the time. Returns what ends that and returns how often each status was answered. */
+function startReads(id: string): () => Promise<Map<number, number>> {
+  const statuses = new Map<number, number>();
+  let isOver = false;
+  const reading = (async () => {
+    while (!isOver) {
+      const { status } = await fetch(`${api.baseUrl}/v1/attestations/${id}`, {
+        headers: { authorization: `Bearer ${apiKey}` },
+      });
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      await delay(READ_PAUSE_MS);
+    }
+  })();
+  return async () => {
+    isOver = true;
+    await reading;
+    return statuses;
   };
 }

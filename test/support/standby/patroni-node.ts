@@ -36,6 +36,8 @@ export type PatroniNode = {
   start(): Promise<void>;
   /** SIGKILL to Patroni and to all of its Postgres. */
   kill(): Promise<void>;
+  /** SIGKILL to Patroni alone: its Postgres goes on, and nothing demotes it until `start`. */
+  killPatroni(): Promise<void>;
   /** SIGSTOP to Patroni and to all of its Postgres, until `goOn`. */
   standStill(): void;
   goOn(): void;
@@ -66,12 +68,16 @@ export async function openNode(
     // Patroni first: it would start its Postgres again.
     for (const pid of [patroni?.pid, ...postgresPids(home)]) sendSignal(pid, what);
   };
-  const kill = async () => {
+  const killPatroni = async () => {
     if (patroni === undefined) return;
     const exited = once(patroni, 'exit');
-    signal('SIGKILL');
+    patroni.kill('SIGKILL');
     await exited;
     patroni = undefined;
+  };
+  const kill = async () => {
+    signal('SIGKILL');
+    await killPatroni();
     isStill = false;
   };
   test.teardown(kill);
@@ -94,6 +100,7 @@ export async function openNode(
       await once(patroni, 'spawn');
     },
     kill,
+    killPatroni,
     standStill: () => {
       isStill = true;
       signal('SIGSTOP');
@@ -137,7 +144,8 @@ function configuration(
     scope,
     name,
     restapi: { listen: `${HOST}:${ports.api}`, connect_address: `${HOST}:${links.api.port}` },
-    etcd3: { host: `${HOST}:${links.etcd.port}` },
+    // As a proxy: it would take the addresses that etcd tells, past the link.
+    etcd3: { hosts: `${HOST}:${links.etcd.port}`, use_proxies: true },
     bootstrap: {
       dcs: {
         ...times,
