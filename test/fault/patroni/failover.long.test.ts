@@ -34,6 +34,8 @@ type Fault = { withinMs: number; begin: (roles: Roles) => Promise<() => Promise<
 
 /** The lease of the leader runs out, and another node is promoted. */
 const FAILOVER_MS = (TTL_SECONDS + 2) * 1_000;
+/** The others ask a leader that is silent before one is promoted. */
+const SILENT_MS = FAILOVER_MS + 3_000;
 
 const FAULTS: Record<string, Fault> = {
   'the leader hands over to the synchronous standby': {
@@ -60,7 +62,7 @@ const FAULTS: Record<string, Fault> = {
     },
   },
   'the leader stands still until another node leads, and goes on': {
-    withinMs: FAILOVER_MS,
+    withinMs: SILENT_MS,
     begin: async ({ leader }) => {
       leader.standStill();
       await cluster.untilLedByOther(leader);
@@ -76,7 +78,7 @@ const FAULTS: Record<string, Fault> = {
     },
   },
   'the network of the leader is cut until another node leads': {
-    withinMs: FAILOVER_MS,
+    withinMs: SILENT_MS,
     begin: async ({ leader }) => {
       leader.setNetwork('stalls');
       await cluster.untilLedByOther(leader);

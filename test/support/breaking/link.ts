@@ -26,7 +26,12 @@ type Pair = { client: Socket; upstream: Socket | undefined; deaf: boolean };
 /** Starts a link on a free port of the loopback address. */
 export async function startLink(first: Target): Promise<Link> {
   const state = { target: first, mode: 'passes' as LinkMode, delayMs: 0, pairs: new Set<Pair>() };
-  const server = createServer((client) => accept(state, client));
+  const clients = new Set<Socket>();
+  const server = createServer((client) => {
+    clients.add(client);
+    client.once('close', () => clients.delete(client));
+    accept(state, client);
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const cut: Link['cut'] = (how) => {
@@ -49,6 +54,8 @@ export async function startLink(first: Target): Promise<Link> {
     cut,
     close: async () => {
       cut('reset');
+      // One whose peer does not read has data to send for ever.
+      for (const client of clients) client.destroy();
       server.close();
       await once(server, 'close');
     },

@@ -81,6 +81,8 @@ export async function openNode(
     isStill = false;
   };
   test.teardown(kill);
+  // A file that fails outside its tests runs no teardown.
+  process.once('exit', () => signal('SIGKILL'));
   return {
     name,
     configFile,
