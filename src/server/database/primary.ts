@@ -18,7 +18,7 @@ type Server = { host: string; port: number; sql: postgres.Sql; sockets: Set<Sock
 /** A cluster, and its timeline in hex: each promotion begins a later one. */
 type Reign = { cluster: string; timeline: string };
 
-const ASK_TIMEOUT_MS = 1_000;
+const ASK_TIMEOUT_MS = 3_000;
 /** Between two questions to a server, while the primary is known and while it is not. */
 const WATCH_MS = 500;
 const SEARCH_MS = 100;
@@ -72,6 +72,7 @@ function openServer(url: string): Server {
     ...sockets,
     max: 1,
     fetch_types: false,
+    onnotice: () => {},
     max_lifetime: null,
     connect_timeout: ASK_TIMEOUT_MS / 1000,
     backoff: () => SEARCH_MS / 1000,

@@ -1,4 +1,4 @@
-/** Three nodes of Patroni in strict synchronous mode: whatever node fails, nothing that was acknowledged is lost. */
+/** Three nodes of Patroni in strict synchronous mode: no matter which node fails, nothing that was acknowledged is lost. */
 import { setTimeout as delay } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { migrate } from '../../../src/server/database/migrate.js';
@@ -7,6 +7,7 @@ import { assertConsistent } from '../../support/judging/consistent.js';
 import { makeInstallation, makeUnlimitedKey } from '../../support/servers/installation.js';
 import { testServers } from '../../support/servers/shared-servers.js';
 import { type Roles, startPatroniCluster, TTL_SECONDS } from '../../support/standby/patroni-cluster.js';
+import { until } from '../../support/until.js';
 import { letWitnessesBeAsked, untilWitnessed } from '../../support/wait-for-idle.js';
 import { startFaultTsa } from '../../support/witnesses/fault-tsa.js';
 
@@ -61,7 +62,7 @@ const FAULTS: Record<string, Fault> = {
       return () => leader.start();
     },
   },
-  'the leader stands still until another node leads, and goes on': {
+  'the leader is stopped until another node leads, and continued': {
     withinMs: SILENT_MS,
     begin: async ({ leader }) => {
       leader.standStill();
@@ -116,7 +117,11 @@ for (const [what, { withinMs, begin, isRead }] of Object.entries(FAULTS)) {
 }
 
 async function assertKept(t: Test, { acknowledged }: Load): Promise<void> {
-  await letWitnessesBeAsked(pool);
+  // Connections of the test are lost as well.
+  await until('witnesses are asked', async () => {
+    await letWitnessesBeAsked(pool);
+    return true;
+  });
   await untilWitnessed(pool);
   await assertConsistent(t, { pool, acknowledged, register: installation.register, verified });
   t.same(await pool`SELECT frozen_reason FROM log WHERE frozen_at IS NOT NULL`, [], 'no log is frozen');
