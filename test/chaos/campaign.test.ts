@@ -44,7 +44,8 @@ const options = {
   seed: 'a test',
   rate: 15,
   clients: 8,
-  kinds: chooseKinds(KINDS),
+  scene: 'pair' as const,
+  kinds: chooseKinds(KINDS, 'pair'),
 };
 const result = await runCampaign(options, reporter, hooks);
 

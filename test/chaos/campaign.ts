@@ -12,6 +12,7 @@ import type { FaultKind } from './faults/fault-kind.js';
 import { planRounds } from './faults/plan.js';
 import { check, type Evidence, type Problem } from './judge/check.js';
 import { fetchLogs, fetchRoots, type Roots, readTables } from './judge/observe.js';
+import type { SceneName } from './options.js';
 import { createRandom } from './random.js';
 import { readRecord } from './record.js';
 import { playRound, type RoundDone } from './round.js';
@@ -20,6 +21,7 @@ import { openScene, type Scene } from './scene/scene.js';
 
 export type CampaignOptions = {
   dir: string;
+  scene: SceneName;
   minutes: number;
   seed: string;
   rate: number;
@@ -65,6 +67,7 @@ export async function runCampaign(
   reporter.progress('starting Postgres, nats-server, two authorities, two api and two worker processes');
   const scene = await openScene(options.dir, hooks, {
     withDisks: chosen.some(({ needsDisks }) => needsDisks),
+    withPatroni: options.scene === 'patroni',
     withStandby: chosen.some(({ needsStandby }) => needsStandby),
   });
   const kinds = chosen.filter(({ needsDisks }) => !needsDisks || scene.disks !== undefined);

@@ -40,7 +40,14 @@ t.test('help and the list of kinds are printed', async (t) => {
 t.test('wrong arguments end with 2 and name the mistake', async (t) => {
   t.match(await run('--minutes', 'many'), { code: 2, stderr: /--minutes must be a number/ });
   t.match(await run('--unknown'), { code: 2, stderr: /--unknown/ });
-  t.match(await run('--only', 'an earthquake'), { code: 2, stderr: /no kind of faults "an earthquake"/ });
+  t.match(await run('--scene', 'patroni', '--only', 'Postgres is killed'), {
+    code: 2,
+    stderr: /in the scene patroni/,
+  });
+  t.match(await run('--only', 'an earthquake'), {
+    code: 2,
+    stderr: /no kind of faults "an earthquake" in the scene pair/,
+  });
 });
 
 /** Command lines of processes that have to do with a directory. */

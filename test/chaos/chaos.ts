@@ -43,7 +43,7 @@ try {
 }
 
 async function run(options: Options, hooks: ShutdownHooks): Promise<number> {
-  const kinds = chooseKinds(options.only);
+  const kinds = chooseKinds(options.only, options.scene);
   const dir = mkdtempSync(join(tmpdir(), 'attest-chaos-'));
   // Postgres runs as another user where this one is root.
   chmodSync(dir, 0o711);

@@ -1,8 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
 
+/** What stands behind the service: one Postgres with a standby, or three under Patroni. */
+export type SceneName = 'pair' | 'patroni';
+
 /** How a campaign is run. */
 export type Options = {
+  scene: SceneName;
   /** How long faults go on; checking comes after. */
   minutes: number;
   seed: string;
@@ -24,6 +28,7 @@ export const HELP = `npm run chaos -- [options]
   --seed <text>      the faults of an earlier campaign, in the same order; made up and printed when left out
   --rate <n>         creates a second, 15 by default
   --clients <n>      clients at a time, 12 by default
+  --scene <name>     pair, a Postgres with its standby, by default; or patroni, three nodes that fail over by themselves
   --only <kinds>     of the faults that --list prints, separated by commas
   --list             print the kinds of faults
   --prove-checker    afterwards break copies of what was recorded in every way the checker must notice
@@ -42,7 +47,12 @@ export function readOptions(args: string[]): Options | 'help' | 'list' {
   const values = parse(args);
   if (values.help) return 'help';
   if (values.list) return 'list';
+  const scene = values.scene ?? 'pair';
+  if (scene !== 'pair' && scene !== 'patroni') throw new UsageError('--scene must be pair or patroni');
+  if (scene === 'patroni' && values['prove-checker'])
+    throw new UsageError('--prove-checker copies the database of --scene pair');
   return {
+    scene,
     minutes: number('minutes', values.minutes, 5),
     seed: values.seed ?? randomBytes(4).toString('hex'),
     rate: number('rate', values.rate, 15),
@@ -65,6 +75,7 @@ function parse(args: string[]) {
         seed: text,
         rate: text,
         clients: text,
+        scene: text,
         only: text,
         list: flag,
         'prove-checker': flag,

@@ -1,3 +1,4 @@
+import type { SceneName } from '../options.js';
 import type { Scene } from '../scene/scene.js';
 
 /** A kind of fault: what it does to whom, and what ends it. */
@@ -7,6 +8,8 @@ export type FaultKind = {
   targets: readonly string[];
   /** How long it lasts, in ms. */
   durationMs: readonly [least: number, most: number];
+  /** Only in this scene. */
+  scene?: SceneName;
   /** Only where file systems can be mounted. */
   needsDisks?: true;
   /** Only where Postgres has a standby. */

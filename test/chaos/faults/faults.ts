@@ -1,6 +1,6 @@
 /** The kinds of faults: what each does to whom, and what ends it. */
 
-import { UsageError } from '../options.js';
+import { type SceneName, UsageError } from '../options.js';
 import type { AuthorityMood } from '../scene/authorities.js';
 import type { DiskName } from '../scene/disks.js';
 import type { EndpointMood } from '../scene/endpoint.js';
@@ -9,6 +9,7 @@ import type { Scene } from '../scene/scene.js';
 import type { ServerName } from '../scene/servers.js';
 import { type FaultKind, LONG } from './fault-kind.js';
 import { linkFaults } from './link-faults.js';
+import { PATRONI_FAULTS } from './patroni-faults.js';
 import { STANDBY_FAULTS } from './standby-faults.js';
 
 const PROCESSES: Record<Role, readonly string[]> = {
@@ -20,7 +21,7 @@ const SHORT = [0, 2_000] as const;
 /** Every kind, in the order of the result's table. */
 export const FAULT_KINDS: readonly FaultKind[] = [
   ...(['api', 'worker'] as const).flatMap((role) => processFaults(role)),
-  ...serverFaults('postgres'),
+  ...ofPair(serverFaults('postgres')),
   ...serverFaults('nats'),
   {
     name: "nats-server's store is deleted",
@@ -32,9 +33,11 @@ export const FAULT_KINDS: readonly FaultKind[] = [
       return () => nats.start();
     },
   },
-  ...(['postgres', 'nats'] as const).flatMap((server) => linkFaults(server)),
+  ...ofPair(linkFaults('postgres')),
+  ...linkFaults('nats'),
   {
     name: 'commits are slow',
+    scene: 'pair',
     targets: ['postgres'],
     durationMs: [2_000, 8_000],
     begin: async ({ postgres }) => {
@@ -43,18 +46,25 @@ export const FAULT_KINDS: readonly FaultKind[] = [
       return () => postgres.configure('');
     },
   },
-  ...STANDBY_FAULTS,
+  ...ofPair(STANDBY_FAULTS),
+  ...PATRONI_FAULTS,
   ...diskFaults(),
   ...(['fails', 'hangs', 'is slow', 'talks rubbish', 'repeats'] as const).map(authorityFault),
   ...(['fails', 'hangs', 'is slow', 'resets'] as const).map(endpointFault),
 ];
 
-/** Those of these names, or all. Throws UsageError when one of the names is of no kind. */
-export function chooseKinds(only: readonly string[] | undefined): readonly FaultKind[] {
-  if (only === undefined) return FAULT_KINDS;
+function ofPair(kinds: readonly FaultKind[]): FaultKind[] {
+  return kinds.map((kind) => ({ ...kind, scene: 'pair' }));
+}
+
+/** Those of a scene with these names, or all of it. Throws UsageError when one of the names is of no kind. */
+export function chooseKinds(only: readonly string[] | undefined, scene: SceneName): readonly FaultKind[] {
+  const kinds = FAULT_KINDS.filter((kind) => kind.scene === undefined || kind.scene === scene);
+  if (only === undefined) return kinds;
   return only.map((name) => {
-    const kind = FAULT_KINDS.find((each) => each.name === name);
-    if (kind === undefined) throw new UsageError(`there is no kind of faults "${name}"; --list prints them`);
+    const kind = kinds.find((each) => each.name === name);
+    if (kind === undefined)
+      throw new UsageError(`there is no kind of faults "${name}" in the scene ${scene}; --list prints them`);
     return kind;
   });
 }
@@ -145,6 +155,7 @@ function diskFaults(): FaultKind[] {
   return (Object.keys(names) as DiskName[]).flatMap((name): FaultKind[] => [
     {
       name: `${names[name]} is full`,
+      ...(name === 'postgres' && { scene: 'pair' as const }),
       targets: [name],
       durationMs: LONG,
       needsDisks: true,
@@ -155,6 +166,7 @@ function diskFaults(): FaultKind[] {
     },
     {
       name: `${names[name]} hangs`,
+      ...(name === 'postgres' && { scene: 'pair' as const }),
       targets: [name],
       durationMs: [500, 8_000],
       needsDisks: true,

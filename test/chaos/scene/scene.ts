@@ -8,11 +8,13 @@ import type { ShutdownHooks } from '../../../src/server/core/shutdown.js';
 import { connectPool } from '../../../src/server/database/connect.js';
 import { migrate } from '../../../src/server/database/migrate.js';
 import { makeInstallation, makeUnlimitedKey } from '../../support/servers/installation.js';
+import type { PatroniCluster } from '../../support/standby/patroni-cluster.js';
 import { openRecord, type RecordWriter } from '../record.js';
 import { type Authority, openAuthorities } from './authorities.js';
 import { withDatabase } from './database.js';
 import { type Disks, openDisks } from './disks.js';
 import { type Endpoint, openEndpoint } from './endpoint.js';
+import { openPatroni } from './patroni.js';
 import { type Role, type Supervised, supervise } from './processes.js';
 import { openServer, type Server } from './servers.js';
 import { openStandby, type Standby } from './standby.js';
@@ -26,6 +28,8 @@ export type Scene = {
   nats: Server;
   /** Postgres's, synchronous; undefined where no fault needs it. */
   standby: Standby | undefined;
+  /** In place of both. */
+  patroni: PatroniCluster | undefined;
   disks: Disks['disks'];
   authorities: Authority[];
   endpoint: Endpoint;
@@ -60,19 +64,20 @@ const SETTINGS = {
   LOG_LEVEL: 'warn',
 };
 
-/** What a scene may have: file systems of the servers' own, where they can be mounted, and a standby of Postgres. */
-export type SceneOptions = { withDisks: boolean; withStandby: boolean };
+/** What a scene may have: file systems of the servers' own, where they can be mounted, a standby of Postgres, or Patroni. */
+export type SceneOptions = { withDisks: boolean; withStandby: boolean; withPatroni: boolean };
 
 /** Sets it up in `dir`, processes started, until `hooks`. */
 export async function openScene(
   dir: string,
   hooks: ShutdownHooks,
-  { withDisks, withStandby }: SceneOptions,
+  { withDisks, withStandby, withPatroni }: SceneOptions,
 ): Promise<Scene> {
   const record = openRecord(join(dir, 'record.jsonl'));
   const { paths, disks } = openDisks(dir, hooks, withDisks);
   const users = PROCESSES.map(({ name }) => name);
-  const database = await openServer('postgres', paths.postgres, users, hooks);
+  const patroni = withPatroni ? await openPatroni(hooks) : undefined;
+  const database = patroni?.server ?? (await openServer('postgres', paths.postgres, users, hooks));
   const standby = withStandby ? await openStandby(database, join(dir, 'standby'), hooks) : undefined;
   const nats = await openServer('nats', paths.nats, users, hooks);
   const authorities = await openAuthorities(dir, hooks);
@@ -91,6 +96,7 @@ export async function openScene(
     postgres: database,
     nats,
     standby,
+    patroni: patroni?.cluster,
     disks,
     authorities,
     endpoint,
@@ -98,7 +104,7 @@ export async function openScene(
     processes,
     record,
     logKeys: readLogKeys(env.LOG_KEY_FILE ?? ''),
-    withDatabase: (use) => withDatabase(database.url(), use),
+    withDatabase: async (use) => withDatabase((await patroni?.cluster.leaderUrl()) ?? database.url(), use),
     apis: () => processes.flatMap((each) => (each.role === 'api' ? (each.up()?.baseUrl ?? []) : [])),
   };
 }

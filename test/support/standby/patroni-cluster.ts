@@ -21,6 +21,8 @@ export type PatroniCluster = {
   /** Of all three nodes, as DATABASE_URL has it. */
   url: string;
   nodes: readonly PatroniNode[];
+  /** Waits until there is a leader. Of it alone, past the links. */
+  leaderUrl(): Promise<string>;
   /** Waits until there is a leader with a synchronous standby, and all nodes that run stream from it. */
   untilHealthy(): Promise<Roles>;
   /** `patronictl switchover` from the leader to that node; resolves once Patroni says that it is done. */
@@ -77,9 +79,13 @@ function manage({ python, scope }: Surroundings, nodes: readonly PatroniNode[]):
     if (!leader || !synchronous || !other || streaming.length < running - 1) return undefined;
     return { leader, synchronous, other };
   };
-  return {
+  const cluster: PatroniCluster = {
     url: `postgres://postgres:${PASSWORD}@${nodes.map(({ address }) => address).join(',')}/${DATABASE}`,
     nodes,
+    leaderUrl: async () => {
+      const { leader } = rolesOf(await listMembers(nodes)) ?? (await cluster.untilHealthy());
+      return leader.url;
+    },
     untilHealthy: () => until('a leader and its standbys', async () => rolesOf(await listMembers(nodes))),
     switchOver: async (from, to) => {
       const how = ['switchover', scope, '--leader', from.name, '--candidate', to.name, '--force'];
@@ -91,6 +97,7 @@ function manage({ python, scope }: Surroundings, nodes: readonly PatroniNode[]):
         return undefined;
       }),
   };
+  return cluster;
 }
 
 /** What the first node that answers says of all. */

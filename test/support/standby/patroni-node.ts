@@ -25,6 +25,8 @@ export type PatroniNode = {
   configFile: string;
   /** Host and port of its Postgres, as other nodes and the service reach it. */
   address: string;
+  /** Of its Postgres, past the links. */
+  url: string;
   /** Of Patroni, past the links. */
   apiUrl: string;
   /** Its Postgres, past the links. */
@@ -61,7 +63,8 @@ export async function openNode(
   const configFile = join(home, 'patroni.json');
   await writeFile(configFile, JSON.stringify(configuration(around, { name, home, ports }, links)));
   if (around.user) await chown(configFile, around.user.uid, around.user.gid);
-  const pool = openPool(test, ports.postgres);
+  const url = `postgres://postgres:${PASSWORD}@${HOST}:${ports.postgres}/postgres`;
+  const pool = openPool(test, url);
   let patroni: ChildProcess | undefined;
   let isStill = false;
   const signal = (what: NodeJS.Signals) => {
@@ -87,6 +90,7 @@ export async function openNode(
     name,
     configFile,
     address: `${HOST}:${links.postgres.port}`,
+    url,
     apiUrl: `http://${HOST}:${ports.api}`,
     pool,
     isUp: () => patroni !== undefined && !isStill,
@@ -178,8 +182,7 @@ function configuration(
   };
 }
 
-function openPool(test: Pick<Test, 'teardown'>, port: number): Pool {
-  const url = `postgres://postgres:${PASSWORD}@${HOST}:${port}/postgres`;
+function openPool(test: Pick<Test, 'teardown'>, url: string): Pool {
   const pool = connectPool({ url, name: 'node', max: 2, statementTimeoutMs: 2_000 });
   test.teardown(() => pool.end({ timeout: 1 }));
   return pool;
