@@ -48,6 +48,7 @@ t.test('an operator signs in at the provider, invites another, and signs out the
     await assertGood(t, page, 'people');
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.waitForURL(`${provider.url}/session/end**`);
+    t.equal(new URL(page.url()).searchParams.get('client_id'), provider.env.OIDC_CLIENT_ID);
     takeProblems();
   });
 });

@@ -48,8 +48,8 @@ function stripEnum({ value }: EnumDescriptorProto): void {
 function stripService({ method }: ServiceDescriptorProto): void {
   for (const { options } of method) {
     if (options === undefined) continue;
-    const { idempotentByKey } = getExtension(options, rules);
+    const { idempotentByKey, session, role } = getExtension(options, rules);
     options.$unknown = [];
-    setExtension(options, rules, create(MethodRulesSchema, { idempotentByKey }));
+    setExtension(options, rules, create(MethodRulesSchema, { idempotentByKey, session, role }));
   }
 }

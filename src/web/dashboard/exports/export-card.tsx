@@ -90,10 +90,14 @@ function Actions({ id }: { id: string }) {
   return (
     <>
       <div class="row">
-        <Button disabled={test.isPending} onClick={() => test.mutate({ id })}>
+        <Button
+          calls={ExportService.method.testExport}
+          disabled={test.isPending}
+          onClick={() => test.mutate({ id })}
+        >
           {test.isPending ? 'Testing…' : 'Test the destination'}
         </Button>
-        <Button isDanger onClick={() => setStopping(true)}>
+        <Button isDanger calls={ExportService.method.deleteExport} onClick={() => setStopping(true)}>
           Stop
         </Button>
         <span role="status">{test.isSuccess ? 'The destination can be written.' : ''}</span>

@@ -25,7 +25,7 @@ export function ExportsPage() {
   return (
     <>
       <PageHead title="Exports" hint="Continuous copies of submissions and bundles in storage of your own.">
-        <Button isPrimary onClick={() => setCreating(true)}>
+        <Button isPrimary calls={ExportService.method.createExport} onClick={() => setCreating(true)}>
           Add export
         </Button>
       </PageHead>

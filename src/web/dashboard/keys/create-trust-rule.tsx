@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { TrustRuleService } from '../../../../gen/attestation/admin/v1/trust_rules_pb.js';
 import { environmentNumber } from '../../../protocol/environment.js';
 import { GITHUB, GITLAB } from '../../../protocol/known-issuers.js';
+import { readClaims } from '../read-claims.js';
 import { useScope } from '../scope.js';
 import { Button } from '../ui/button.js';
 import { Checks } from '../ui/check.js';
@@ -85,16 +86,5 @@ export function CreateTrustRule({ onClose }: { onClose: () => void }) {
         </div>
       </form>
     </Dialog>
-  );
-}
-
-/** The conditions that are typed in, `name=pattern` on each line. */
-function readClaims(text: string): Record<string, string> {
-  const lines = text.split('\n').filter((line) => line.trim() !== '');
-  return Object.fromEntries(
-    lines.map((line) => {
-      const [name = '', ...rest] = line.split('=');
-      return [name.trim(), rest.join('=').trim()];
-    }),
   );
 }

@@ -23,11 +23,21 @@ export function KeyActions({ apiKey, onMade }: Props) {
   return (
     <div class="row">
       {apiKey.successorId === undefined ? (
-        <Button isQuiet onClick={() => setOpen('rotate')} aria-label={`Rotate ${safe(apiKey.name)}`}>
+        <Button
+          isQuiet
+          calls={ApiKeyService.method.rotateApiKey}
+          onClick={() => setOpen('rotate')}
+          aria-label={`Rotate ${safe(apiKey.name)}`}
+        >
           Rotate
         </Button>
       ) : null}
-      <Button isQuiet onClick={() => setOpen('revoke')} aria-label={`Revoke ${safe(apiKey.name)}`}>
+      <Button
+        isQuiet
+        calls={ApiKeyService.method.revokeApiKey}
+        onClick={() => setOpen('revoke')}
+        aria-label={`Revoke ${safe(apiKey.name)}`}
+      >
         Revoke
       </Button>
       {open === 'rotate' ? <Rotate apiKey={apiKey} onMade={onMade} onClose={close} /> : null}

@@ -1,5 +1,6 @@
 import {
   type ApiKey,
+  ApiKeyService,
   ApiKeyStatus,
   ApiKeyStatusSchema,
 } from '../../../../gen/attestation/admin/v1/api_keys_pb.js';
@@ -34,6 +35,7 @@ export function keyColumns(onMade: (key: ApiKey) => void): Column<ApiKey>[] {
     },
     {
       header: 'Actions',
+      calls: [ApiKeyService.method.rotateApiKey, ApiKeyService.method.revokeApiKey],
       cell: (row) => <KeyActions apiKey={row} onMade={onMade} />,
     },
   ];

@@ -28,7 +28,7 @@ export function KeysPage() {
         title="API keys"
         hint="Programs submit and read with an API key. Each belongs to one environment."
       >
-        <Button isPrimary onClick={() => setCreating(true)}>
+        <Button isPrimary calls={ApiKeyService.method.createApiKey} onClick={() => setCreating(true)}>
           Create key
         </Button>
       </PageHead>

@@ -30,7 +30,9 @@ export function TrustRules() {
           <h2 id="trust-rules">Trust rules</h2>
           <p>Jobs of a CI exchange their own token for a key of 15 minutes, and store none.</p>
         </div>
-        <Button onClick={() => setCreating(true)}>Add rule</Button>
+        <Button calls={TrustRuleService.method.createTrustRule} onClick={() => setCreating(true)}>
+          Add rule
+        </Button>
       </header>
       <PageList
         what="trust rules"
@@ -49,7 +51,11 @@ const COLUMNS: Column<TrustRule>[] = [
   { header: 'Environment', cell: (row) => enumName(EnvironmentSchema, row.environment) },
   { header: 'Scopes', cell: ({ scopes }) => scopes.join(', ') },
   { header: 'Created', cell: (row) => <Time at={row.createdAt} none="–" /> },
-  { header: 'Actions', cell: (row) => <Remove rule={row} /> },
+  {
+    header: 'Actions',
+    calls: [TrustRuleService.method.removeTrustRule],
+    cell: (row) => <Remove rule={row} />,
+  },
 ];
 
 function conditionsText({ conditions }: TrustRule): string {

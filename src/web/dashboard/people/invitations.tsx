@@ -40,7 +40,11 @@ const COLUMNS: Column<Invitation>[] = [
   { header: 'Role', cell: ({ role }) => enumName(RoleSchema, role) },
   { header: 'Made by', cell: ({ createdBy }) => safe(createdBy?.name ?? '–') },
   { header: 'Expires', cell: (row) => <Time at={row.expiresAt} /> },
-  { header: 'Actions', cell: (row) => <TakeBack invitation={row} /> },
+  {
+    header: 'Actions',
+    calls: [PersonService.method.deleteInvitation],
+    cell: (row) => <TakeBack invitation={row} />,
+  },
 ];
 
 function TakeBack({ invitation: { id, projectId } }: { invitation: Invitation }) {

@@ -17,10 +17,20 @@ export function MemberActions({ member }: { member: Member }) {
   const name = safe(member.person?.name ?? '');
   return (
     <div class="row">
-      <Button isQuiet onClick={() => setOpen('role')} aria-label={`Change role of ${name}`}>
+      <Button
+        isQuiet
+        calls={PersonService.method.setRole}
+        onClick={() => setOpen('role')}
+        aria-label={`Change role of ${name}`}
+      >
         Change role
       </Button>
-      <Button isQuiet onClick={() => setOpen('remove')} aria-label={`Remove ${name}`}>
+      <Button
+        isQuiet
+        calls={PersonService.method.removeMember}
+        onClick={() => setOpen('remove')}
+        aria-label={`Remove ${name}`}
+      >
         Remove
       </Button>
       {open === 'role' ? <ChangeRole member={member} name={name} onClose={close} /> : null}

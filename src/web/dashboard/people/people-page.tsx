@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { type Member, PersonService } from '../../../../gen/attestation/admin/v1/people_pb.js';
 import { Role, RoleSchema } from '../../../../gen/attestation/options/v1/options_pb.js';
 import { enumName } from '../../../protocol/enum-names.js';
-import { useRole, useScope } from '../scope.js';
+import { useMay, useScope } from '../scope.js';
 import { Button } from '../ui/button.js';
 import { type Column, DataTable } from '../ui/data-table.js';
 import { PageHead } from '../ui/page-head.js';
@@ -14,11 +14,12 @@ import { Time } from '../ui/time.js';
 import { Invitations } from './invitations.js';
 import { Invite } from './invite.js';
 import { MemberActions } from './member-actions.js';
+import { RoleRules } from './role-rules.js';
 
 /** The people with a role in the project. Admins change them. */
 export function PeoplePage() {
   const { projectId } = useScope().scope;
-  const isAdmin = useRole() >= Role.ADMIN;
+  const may = useMay();
   const [isInviting, setInviting] = useState(false);
   const pages = useInfiniteQuery(
     PersonService.method.listPeople,
@@ -31,11 +32,9 @@ export function PeoplePage() {
         title="People"
         hint="Who has a role in the project, and by what. Operators have every project."
       >
-        {isAdmin ? (
-          <Button isPrimary onClick={() => setInviting(true)}>
-            Invite
-          </Button>
-        ) : null}
+        <Button isPrimary calls={PersonService.method.createInvitation} onClick={() => setInviting(true)}>
+          Invite
+        </Button>
       </PageHead>
       <PageList
         what="people"
@@ -43,15 +42,11 @@ export function PeoplePage() {
         empty={<Empty title="Nobody has a role yet">An admin or operator invites people.</Empty>}
       >
         {(people) => (
-          <DataTable
-            label="People"
-            columns={isAdmin ? [...COLUMNS, ACTIONS] : COLUMNS}
-            data={people}
-            idOf={({ person }) => person?.id ?? ''}
-          />
+          <DataTable label="People" columns={COLUMNS} data={people} idOf={({ person }) => person?.id ?? ''} />
         )}
       </PageList>
-      {isAdmin ? <Invitations /> : null}
+      {may(PersonService.method.listInvitations) ? <Invitations /> : null}
+      <RoleRules />
       {isInviting ? <Invite onClose={() => setInviting(false)} /> : null}
     </>
   );
@@ -62,8 +57,12 @@ const COLUMNS: Column<Member>[] = [
   { header: 'Role', cell: ({ role }) => enumName(RoleSchema, role) },
   { header: 'By', cell: (row) => sourceOf(row) },
   { header: 'Last sign-in', cell: (row) => <Time at={row.signedInAt} none="–" /> },
+  {
+    header: 'Actions',
+    calls: [PersonService.method.setRole, PersonService.method.removeMember],
+    cell: (row) => <MemberActions member={row} />,
+  },
 ];
-const ACTIONS: Column<Member> = { header: 'Actions', cell: (row) => <MemberActions member={row} /> };
 
 function Name({ member: { person } }: { member: Member }) {
   return (

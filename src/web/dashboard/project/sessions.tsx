@@ -9,6 +9,7 @@ import { safe } from '../ui/safe.js';
 import { Empty } from '../ui/states.js';
 import { Time } from '../ui/time.js';
 import { useChange } from '../use-change.js';
+import { EndAllSessions } from './end-all-sessions.js';
 
 type Props = {
   title: string;
@@ -16,7 +17,7 @@ type Props = {
   projectId?: string;
 };
 
-/** The sessions of a project or of the operator that have not ended, to end them one by one. */
+/** The sessions of a project or of the operator that have not ended and that the caller sees, to end them. */
 export function Sessions({ title, projectId }: Props) {
   const owner =
     projectId === undefined
@@ -30,6 +31,7 @@ export function Sessions({ title, projectId }: Props) {
   return (
     <section class="card" aria-label={title}>
       <h2>{title}</h2>
+      {projectId === undefined ? null : <EndAllSessions projectId={projectId} />}
       <PageList
         what={title}
         pages={pages}
@@ -46,7 +48,11 @@ const COLUMNS: Column<OpenSession>[] = [
   { header: 'Started', cell: (row) => <Time at={row.createdAt} /> },
   { header: 'Last use', cell: (row) => <Time at={row.lastUsedAt} /> },
   { header: 'Ends', cell: (row) => <Time at={row.expiresAt} /> },
-  { header: 'Actions', cell: (row) => <EndSession session={row} /> },
+  {
+    header: 'Actions',
+    calls: [SessionService.method.endSession],
+    cell: (row) => <EndSession session={row} />,
+  },
 ];
 
 function Origin({ session: { id, linkId, isOwn, person } }: { session: OpenSession }) {

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import {
+  AttestationService,
   MetadataState,
   MetadataStateSchema,
   type Submission,
@@ -40,8 +41,16 @@ export function MetadataCard({ submission }: { submission: Submission }) {
       {metadataErrors.length === 0 ? null : <Problems submission={submission} />}
       {isErased ? null : (
         <div class="actions">
-          {isCorrectable(submission) ? <Button onClick={() => setOpen('correct')}>Correct</Button> : null}
-          <Button isDanger onClick={() => setOpen('redact')}>
+          {isCorrectable(submission) ? (
+            <Button calls={AttestationService.method.updateAttestation} onClick={() => setOpen('correct')}>
+              Correct
+            </Button>
+          ) : null}
+          <Button
+            isDanger
+            calls={AttestationService.method.deleteAttestation}
+            onClick={() => setOpen('redact')}
+          >
             Erase metadata
           </Button>
         </div>

@@ -1,4 +1,6 @@
+import type { DescMethod } from '@bufbuild/protobuf';
 import type { ComponentChildren } from 'preact';
+import { useMay } from '../scope.js';
 
 /** On narrow screens the elements are laid out as blocks, of which some browsers take away what they are. */
 const ROLES = {
@@ -10,12 +12,19 @@ const ROLES = {
 } as const;
 
 /** A column of a {@link DataTable}. */
-export type Column<T> = { header: string; cell: (row: T) => ComponentChildren };
+export type Column<T> = {
+  header: string;
+  /** The RPCs that its buttons lead to: the column shows to those who may call one of them. */
+  calls?: readonly DescMethod[];
+  cell: (row: T) => ComponentChildren;
+};
 
 type Props<T> = { label: string; columns: Column<T>[]; data: T[]; idOf: (row: T) => string };
 
 /** A table that scrolls sideways in itself if it must. On narrow screens each row is a card. */
-export function DataTable<T>({ label, columns, data, idOf }: Props<T>) {
+export function DataTable<T>({ label, columns: all, data, idOf }: Props<T>) {
+  const may = useMay();
+  const columns = all.filter(({ calls }) => calls?.some(may) ?? true);
   return (
     <div class="table-box">
       <table aria-label={label} {...ROLES.table}>

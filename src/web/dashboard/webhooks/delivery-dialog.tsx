@@ -37,7 +37,11 @@ export function DeliveryDialog({ delivery: listed, onClose }: Props) {
       ))}
       {again.error === null ? null : <ErrorState error={again.error} />}
       <div class="actions">
-        <Button disabled={again.isPending} onClick={() => again.mutate(name)}>
+        <Button
+          calls={WebhookService.method.redeliverWebhookDelivery}
+          disabled={again.isPending}
+          onClick={() => again.mutate(name)}
+        >
           Redeliver
         </Button>
         <Button isPrimary onClick={onClose}>

@@ -11,7 +11,7 @@ import { useChange } from '../use-change.js';
 import { WebhookSecret } from './webhook-secret.js';
 
 const DAYS_7_MS = 7 * 86_400_000;
-const { testWebhook, updateWebhook, rotateWebhookSecret, redeliverFailedWebhookDeliveries } =
+const { testWebhook, updateWebhook, rotateWebhookSecret, redeliverFailedWebhookDeliveries, deleteWebhook } =
   WebhookService.method;
 
 /** What can be done with a subscription. */
@@ -30,17 +30,22 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
   return (
     <>
       <div class="row">
-        <Button isPrimary disabled={test.isPending} onClick={() => test.mutate({ id })}>
+        <Button isPrimary calls={testWebhook} disabled={test.isPending} onClick={() => test.mutate({ id })}>
           Send a test event
         </Button>
-        <Button onClick={() => again.mutate({ id, since: timestampFromMs(Date.now() - DAYS_7_MS) })}>
+        <Button
+          calls={redeliverFailedWebhookDeliveries}
+          onClick={() => again.mutate({ id, since: timestampFromMs(Date.now() - DAYS_7_MS) })}
+        >
           Redeliver what failed in 7 days
         </Button>
-        <Button onClick={() => update.mutate({ id, status: toggled })}>
+        <Button calls={updateWebhook} onClick={() => update.mutate({ id, status: toggled })}>
           {isActive ? 'Disable' : 'Enable'}
         </Button>
-        <Button onClick={() => setOpen('rotate')}>New secret</Button>
-        <Button isDanger onClick={() => setOpen('delete')}>
+        <Button calls={rotateWebhookSecret} onClick={() => setOpen('rotate')}>
+          New secret
+        </Button>
+        <Button isDanger calls={deleteWebhook} onClick={() => setOpen('delete')}>
           Delete
         </Button>
       </div>
@@ -78,7 +83,7 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
 function Delete({ id, onClose }: { id: string; onClose: () => void }) {
   const [, navigate] = useLocation();
   // The page reads what it shows no more, so that nothing asks for what is gone.
-  const remove = useMutation(WebhookService.method.deleteWebhook, { onSuccess: () => navigate('/webhooks') });
+  const remove = useMutation(deleteWebhook, { onSuccess: () => navigate('/webhooks') });
   return (
     <Confirm
       title="Delete the webhook?"

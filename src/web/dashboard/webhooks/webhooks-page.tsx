@@ -37,7 +37,7 @@ export function WebhooksPage() {
   return (
     <>
       <PageHead title="Webhooks" hint="Addresses of yours that receive an event when a submission settles.">
-        <Button isPrimary onClick={() => setCreating(true)}>
+        <Button isPrimary calls={WebhookService.method.createWebhook} onClick={() => setCreating(true)}>
           Add webhook
         </Button>
       </PageHead>
