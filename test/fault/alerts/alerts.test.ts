@@ -21,7 +21,7 @@ import {
 import { until } from '../../support/until.js';
 import { letWitnessesBeAsked, untilWitnessed } from '../../support/wait-for-idle.js';
 
-const scene = await setScene(t, { env: { API_PROCESSES: '2' } });
+const scene = await setScene(t, { env: { API_PROCESSES: '2', LOG_STORAGE: t.testdir() } });
 const { installation, pool, servers, tsa, apiKey } = scene;
 const worker = await installation.startWorker();
 const api = await installation.startApi();
