@@ -83,7 +83,8 @@ export async function rest(
 function jsonOf(contentType: unknown, body: Buffer): JsonObject {
   if (contentType === CONCISE_PROBLEM && body.length > 0)
     return { error: { ...restError(contentType, body) } };
-  const text = body.toString();
+  // The bytes of a tile may begin like an object.
+  const text = contentType === 'application/octet-stream' ? '' : body.toString();
   return text.startsWith('{') ? JSON.parse(text) : {};
 }
 
