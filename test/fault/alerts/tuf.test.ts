@@ -67,6 +67,7 @@ t.test('an authority is new, and a worker with the online key renews what is pub
   const remaining = () =>
     pool`SELECT FROM tuf_file WHERE role = 'timestamp' AND created_at > clock_timestamp() - interval '1 hour'`;
   await until('it has renewed', async () => (await remaining()).length === 1);
+  await scrapeUntil({ worker: renewing }, /^attest_jetstream_up\S* 1$/m);
   const during = await scrapeUntil({ api, worker: renewing }, /^attest_tuf_outdated 1$/m);
   t.equal(await disproveFiring({ before: health, during }, ['AttestTufOutdated']), undefined);
 });
