@@ -1,18 +1,19 @@
 import { join, relative } from 'node:path';
 import { build, type Plugin } from 'vite';
 import { RULES, rulesStub } from '../packages/stage-client.js';
-import { stripUnreadOptions } from '../packages/strip-options.js';
+import { type Reads, stripUnreadOptions } from '../packages/strip-options.js';
 
 /**
- * A page of `src/web/`: its folder, the path that its assets are found under, and whether it is bundled into one script.
+ * A page of `src/web/`: its folder, the path that its assets are found under, what it reads of descriptors, and whether it is
+ * bundled into one script.
  */
-type Page = { name: string; base: string; isOneScript: boolean };
+type Page = { name: string; base: string; reads: Reads; isOneScript: boolean };
 
 /** The pages, each of which has a TypeScript project of its own. */
 export const PAGES: readonly Page[] = [
-  { name: 'docs', base: '/docs/', isOneScript: false },
-  { name: 'dashboard', base: '/dashboard/', isOneScript: false },
-  { name: 'verify', base: './', isOneScript: true },
+  { name: 'docs', base: '/docs/', reads: 'calls', isOneScript: false },
+  { name: 'dashboard', base: '/dashboard/', reads: 'roles', isOneScript: false },
+  { name: 'verify', base: './', reads: 'messages', isOneScript: true },
 ];
 
 /** Libraries for React run on Preact. */
@@ -26,7 +27,7 @@ const ALIASES = {
  * Bundles the page into `dist/web/<name>/`: `index.html`, and scripts and styles with their hashes as names. Returns the
  * paths, from `root`, of the modules that it is made of. Throws if a file does not compile.
  */
-export async function bundlePage(root: string, { name, base, isOneScript }: Page): Promise<string[]> {
+export async function bundlePage(root: string, { name, base, reads, isOneScript }: Page): Promise<string[]> {
   const built = await build({
     configFile: false,
     root: join(root, 'src/web', name),
@@ -34,7 +35,7 @@ export async function bundlePage(root: string, { name, base, isOneScript }: Page
     logLevel: 'warn',
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     resolve: { alias: ALIASES },
-    plugins: [browserPrimitives(), lightDescriptors()],
+    plugins: [browserPrimitives(), lightDescriptors(reads)],
     build: {
       outDir: join(root, 'dist/web', name),
       emptyOutDir: true,
@@ -74,12 +75,12 @@ function browserPrimitives(): Plugin {
 const RULES_STUB = '\0rules-stub';
 
 /** Leaves out what only servers read of the descriptors, as in the client's package: a quarter of the verify page. */
-function lightDescriptors(): Plugin {
+function lightDescriptors(reads: Reads): Plugin {
   return {
     name: 'light-descriptors',
     enforce: 'pre',
     resolveId: (source) => (source === RULES ? RULES_STUB : null),
     load: (id) => (id === RULES_STUB ? rulesStub() : null),
-    transform: (code, id) => (id.includes('/gen/attestation/') ? stripUnreadOptions(code) : null),
+    transform: (code, id) => (id.includes('/gen/attestation/') ? stripUnreadOptions(code, reads) : null),
   };
 }

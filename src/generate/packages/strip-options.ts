@@ -14,16 +14,21 @@ import {
   rules,
 } from '../../../gen/attestation/options/v1/options_pb.js';
 
+/** What a program reads of descriptors. */
+export type Reads = 'messages' | 'calls' | 'roles';
+
 /**
  * Generated code whose embedded descriptor lacks the options that clients do not read: rules, examples, REST paths,
- * documentation. They would be 4 of the 60 KB of a browser's calls (gzipped).
+ * documentation. They would be 4 of the 60 KB of a browser's calls (gzipped). What calls nothing
+ * reads messages alone; the dashboard reads who may call a method, too.
  */
-export function stripUnreadOptions(code: string): string {
+export function stripUnreadOptions(code: string, reads: Reads = 'calls'): string {
   return code.replace(/fileDesc\("([A-Za-z0-9+/=]+)"/, (_, text: string) => {
     const file = fromBinary(FileDescriptorProtoSchema, base64Decode(text));
     file.messageType.forEach(stripMessage);
     file.enumType.forEach(stripEnum);
-    file.service.forEach(stripService);
+    if (reads === 'messages') file.service = [];
+    for (const service of file.service) stripService(service, reads === 'roles');
     return `fileDesc("${base64Encode(toBinary(FileDescriptorProtoSchema, file), 'std_raw')}"`;
   });
 }
@@ -45,11 +50,12 @@ function stripEnum({ value }: EnumDescriptorProto): void {
   }
 }
 
-function stripService({ method }: ServiceDescriptorProto): void {
+function stripService({ method }: ServiceDescriptorProto, hasRoles: boolean): void {
   for (const { options } of method) {
     if (options === undefined) continue;
     const { idempotentByKey, session, role } = getExtension(options, rules);
     options.$unknown = [];
-    setExtension(options, rules, create(MethodRulesSchema, { idempotentByKey, session, role }));
+    const kept = { idempotentByKey, ...(hasRoles && { session, role }) };
+    setExtension(options, rules, create(MethodRulesSchema, kept));
   }
 }
