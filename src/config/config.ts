@@ -11,7 +11,8 @@ import {
   readServerSettings,
   type ServerSettings,
 } from './server-settings.js';
-import { adminToken, natsUrl, path, postgresUrl } from './setting-types.js';
+import { natsUrl, postgresUrl } from './server-urls.js';
+import { adminToken, path } from './setting-types.js';
 import { type Env, openSettings, type Settings } from './settings.js';
 import { readSignerConfig, type SignerConfig } from './signer/signer-settings.js';
 

@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { type RegisterConfig, readRegisterConfig } from './checkpoint-register.js';
 import { type Storage, storage } from './object-storage.js';
 import { type OidcConfig, readOidc } from './oidc-settings.js';
+import { standbyUrl } from './server-urls.js';
 import {
   bindAddress,
   bool,
@@ -97,6 +98,8 @@ export type ServerSettings = Listeners & {
   readonly natsReplicas: 1 | 3;
   /** Maximum Postgres connections of one process. */
   readonly poolSize: number;
+  /** The synchronous standby: serves reads while no primary responds. */
+  readonly databaseReadUrl: string | undefined;
   /** API processes that share the API's port; with 1 the process itself serves it. */
   readonly apiProcesses: number;
   /** Limits of the API's listener. */
@@ -170,6 +173,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     telemetry: readTelemetry(settings),
     natsReplicas: settings.get('NATS_REPLICAS', oneOf('1', '3'), '1') === '3' ? 3 : 1,
     poolSize: settings.get('PG_POOL', integer(2, 500), 10),
+    databaseReadUrl: settings.find('DATABASE_READ_URL', standbyUrl),
     apiProcesses: settings.get('API_PROCESSES', integer(1, 64), isLocal ? defaultProcesses() : 1),
     openLimits: readOpenLimits(settings),
   };

@@ -204,34 +204,6 @@ function isCidr(text: string): boolean {
   return isIP(address) !== 0 && rest.length === 0 && isPrefix;
 }
 
-/** A Postgres connection string. */
-export const postgresUrl: SettingType<string> = {
-  expected: 'a connection string, such as postgres://user:password@host:5432/database',
-  secret: true,
-  fromFile: true,
-  parse: (text) => {
-    if (!/^postgres(ql)?:\/\/[^\s/]+(\/\S*)?$/.test(text)) throw new InvalidValue();
-    if (text.includes('target_session_attrs=')) {
-      throw new InvalidValue(
-        'leave out target_session_attrs: of several servers the one that accepts writes is used',
-      );
-    }
-    return text;
-  },
-};
-
-/** Comma-separated NATS servers. */
-export const natsUrl: SettingType<string> = {
-  expected: 'one or more comma-separated servers, such as nats://host:4222',
-  secret: true,
-  fromFile: true,
-  parse: (text) => {
-    if (!text.split(',').every((server) => /^(nats|tls):\/\/[^\s/,]+\/?$/.test(server)))
-      throw new InvalidValue();
-    return text;
-  },
-};
-
 /** A bearer token (RFC 6750) of at least 24 characters. */
 export const adminToken: SettingType<string> = {
   expected: '24 to 256 letters, digits or any of -._~+/=',

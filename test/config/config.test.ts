@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { publicUrls, readConfig } from '../../src/config/config.js';
-import { postgresUrl } from '../../src/config/setting-types.js';
+import { postgresUrl } from '../../src/config/server-urls.js';
 import { fileKey } from '../support/certificates/file-key.js';
 import { KEY, OPEN_LIMITS, problemsOf, SERVER, server } from './samples.js';
 

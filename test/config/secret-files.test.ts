@@ -22,6 +22,7 @@ const readClient = (env: Env) =>
 /** Each setting that may be in a file, with a value and what reads it. */
 const SECRETS: [name: string, value: string, read: (env: Env) => unknown][] = [
   ['DATABASE_URL', SERVER.DATABASE_URL, (env) => readServer(env).databaseUrl],
+  ['DATABASE_READ_URL', SERVER.DATABASE_URL, (env) => readServer(env).databaseReadUrl],
   ['NATS_URL', SERVER.NATS_URL, (env) => readServer(env).natsUrl],
   ['SECRET_KEY', SERVER.SECRET_KEY, (env) => readServer(env).secrets.secretKeys[0].key.export()],
   ['ADMIN_TOKEN', SERVER.ADMIN_TOKEN, (env) => readServer(env).secrets.adminToken],

@@ -57,6 +57,7 @@ t.test('each setting accepts its valid values', async (t) => {
       'databaseUrl',
       'postgres://u:p@a:1/db?sslmode=require',
     ],
+    ['DATABASE_READ_URL', 'postgres://u:p@b/d', 'databaseReadUrl', 'postgres://u:p@b/d'],
     ['NATS_URL', 'tls://nats:4222', 'natsUrl', 'tls://nats:4222'],
   ];
   for (const [name, text, key, value] of good) {
@@ -117,6 +118,7 @@ t.test('each setting rejects invalid values', async (t) => {
     ['MAX_CONNECTIONS', '0', '-1', 'many'],
     ['MAX_BODY_MIB', '3'],
     ['TRUSTED_PROXIES', 'proxy.example', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.0/', ',', '::1/129'],
+    ['DATABASE_READ_URL', 'mysql://h/d', 'postgres://a,b/d', 'postgres://u:p@a:1,b:2/d'],
     ['DATABASE_URL', 'mysql://h/d', 'h/d', 'postgres://', 'postgres://h /d'],
     ['NATS_URL', 'http://n', 'nats://', 'nats://a,', 'nats://a b'],
     ['SECRET_KEY', KEY, `:${KEY}`, `k1:${KEY},k1:${KEY}`, `k1:${KEY}x`, `k 1:${KEY}`, `k1:${KEY},`],

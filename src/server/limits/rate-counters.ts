@@ -8,7 +8,7 @@ import type { Sql } from '../database/connect.js';
 export type Grant = WindowUse & { granted: number; leftMs: number; projectSecond: number | null };
 
 /** A key, and how many reads it and its project may make in a second; undefined: the project's are not limited. */
-type Reader = {
+export type Reader = {
   apiKeyId: string;
   projectId: string;
   perSecond: number;

@@ -1,7 +1,7 @@
 import type { Principal } from '../core/principal.js';
 import { type RateState, rateLimitExceeded, readWindowState } from '../core/rate-window.js';
 import type { Pool } from '../database/connect.js';
-import { type Grant, takeReadTokens } from './rate-counters.js';
+import { type Grant, type Reader, takeReadTokens } from './rate-counters.js';
 
 /** Counts the reads of API keys. */
 type ReadLimits = {
@@ -32,15 +32,19 @@ const BLOCKS_PER_WINDOW = 20;
 const MAX_LEASES = 10_000;
 
 /**
+ * `monotonicMs`: monotonic milliseconds. `isCountedHere`: whether the database cannot count now; then this process counts its
+ * own reads.
+ */
+type Options = { monotonicMs?: () => number; isCountedHere?: () => boolean };
+
+/**
  * Leases tokens in blocks of up to a twentieth of the limit, so that most reads of a busy key need no query. The
  * database never grants more than the limit to all processes together. Leased tokens that a process does not use count
  * as used, so blocks start small: a key with few reads is counted exactly. A lease expires no later than its window by
  * the database's clock, measured from when the request for it was sent.
- *
- * @param monotonicMs monotonic milliseconds
  */
-export function createReadLimits(pool: Pool, monotonicMs = () => performance.now()): ReadLimits {
-  const { findHeld, renew } = createLeaseCache(pool, monotonicMs);
+export function createReadLimits(pool: Pool, options: Options = {}): ReadLimits {
+  const { findHeld, renew } = createLeaseCache(pool, options);
   /** Takes tokens from the current lease. Returns undefined if a new lease is needed. */
   const takeHeld = (principal: Principal, count: number): RateState | undefined => {
     const held = findHeld(principal);
@@ -138,7 +142,10 @@ type LeaseCache = {
   renew: (principal: Principal, count: number) => Promise<Lease>;
 };
 
-function createLeaseCache(pool: Pool, monotonicMs: () => number): LeaseCache {
+function createLeaseCache(
+  pool: Pool,
+  { monotonicMs = () => performance.now(), isCountedHere = () => false }: Options,
+): LeaseCache {
   const leases = new Map<string, Lease>();
   const asking = new Map<string, Promise<Lease>>();
   const findHeld: LeaseCache['findHeld'] = ({ id: apiKeyId, readWindow }) => {
@@ -153,7 +160,9 @@ function createLeaseCache(pool: Pool, monotonicMs: () => number): LeaseCache {
     const missing = count - (findHeld(principal)?.left ?? 0);
     const wanted = Math.max(missing, blockSize(leases.get(apiKeyId), principal, askedMs));
     const reader = { apiKeyId, projectId, perSecond: limit, projectPerSecond };
-    const grant = await takeReadTokens(pool, wanted, reader);
+    const grant = isCountedHere()
+      ? takeHere(leases.get(apiKeyId)?.grant, wanted, reader)
+      : await takeReadTokens(pool, wanted, reader);
     const latest = leases.get(apiKeyId);
     const before = latest?.grant.second === grant.second ? latest : undefined;
     if (leases.size >= MAX_LEASES) leases.clear();
@@ -179,6 +188,17 @@ function createLeaseCache(pool: Pool, monotonicMs: () => number): LeaseCache {
       return started;
     },
   };
+}
+
+/** Takes up to `wanted` reads of the second that this process has counted in `latest`. The project's limit is one of the key. */
+function takeHere(latest: Grant | undefined, wanted: number, reader: Reader): Grant {
+  const nowMs = Date.now();
+  const second = Math.floor(nowMs / 1000);
+  const spent = latest?.second === second ? latest.nSecond : 0;
+  const limit = Math.min(reader.perSecond, reader.projectPerSecond ?? reader.perSecond);
+  const granted = Math.max(0, Math.min(wanted, limit - spent));
+  const leftMs = (second + 1) * 1000 - nowMs;
+  return { granted, second, nSecond: spent + granted, nHour: 0, nDay: 0, leftMs, projectSecond: null };
 }
 
 /** Tokens to lease next: a quarter of the last window's use to begin with, then doubled each time, fewer near the limit. */

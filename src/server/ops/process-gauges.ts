@@ -92,6 +92,16 @@ export function addStandbyGauge(metrics: Metrics, reason: () => string | undefin
   });
 }
 
+/** Adds whether an API process reads from the standby; `reason` as of a read replica. */
+export function addPrimaryGauge(metrics: Metrics, reason: () => string | undefined): void {
+  metrics.addGauge({
+    name: 'attest_database_primary_away',
+    help: '1 while no primary of the database responds and reads come from DATABASE_READ_URL',
+    merge: 'max',
+    read: () => (reason() === undefined ? 0 : 1),
+  });
+}
+
 /**
  * Adds the metrics of a process that runs API processes: how many are ready, and how many died.
  *

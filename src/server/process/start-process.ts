@@ -16,6 +16,7 @@ import { type Check, createOps, isReady } from '../ops/ops-listener.js';
 import {
   addApiGauges,
   addApiProcessGauges,
+  addPrimaryGauge,
   addProcessGauges,
   addStandbyGauge,
 } from '../ops/process-gauges.js';
@@ -178,6 +179,7 @@ async function startApiRole(shared: Shared): Promise<ApiAddresses> {
   addApiGauges(metrics, api.pool, api.sequencers.queued);
   if (!roles.worker) addFrozenGauge(metrics, api.pool);
   addClockGauge(metrics, api.offsetSeconds);
+  addPrimaryGauge(metrics, api.awayReason);
   ignoreReplacing(shared);
   let admin: Pick<Ready, 'adminUrl'> = {};
   if (api.adminServer !== undefined && config.adminPort !== undefined) {

@@ -26,6 +26,8 @@ export type StandbyPair = {
   url: string;
   /** Of both servers, the standby first. */
   urlOfBoth: string;
+  /** Of the standby. */
+  standbyUrl: string;
   /** Past the service's connections: the first primary, and the standby, which answers reads. */
   primary: Pool;
   standby: Pool;
@@ -84,6 +86,7 @@ export async function startStandbyPair(
   return {
     url: url.href,
     urlOfBoth: primary.url.replace('127.0.0.1', `127.0.0.1:${standby.proxy.port},127.0.0.1`),
+    standbyUrl: standby.url,
     ...pair,
     takeStandbyAway: () => link.set('stalls'),
     bringStandbyBack: async () => {

@@ -5,7 +5,6 @@ import type { Config } from '../../../config/config.js';
 import type { Principals } from '../../admin/principals.js';
 import { findReadyBundle } from '../../attestations/bundles/ready-bundle.js';
 import type { StampWitness } from '../../attestations/stamps/stamp-witness.js';
-import { ApiError, internalError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import { claimedKey } from '../../core/principal.js';
 import type { Pool } from '../../database/connect.js';
@@ -35,6 +34,7 @@ import { type AttestationParts, attestationServices, openReaders } from './attes
 import { createDashboard, type Dashboard } from './dashboard.js';
 import { explainDatabaseErrors } from './database-unavailable.js';
 import { exportService } from './export-service.js';
+import { itemError } from './item-error.js';
 import { publicRoutes } from './public-routes.js';
 import { standardServices } from './standard-rpcs.js';
 import { tokenService } from './token-service.js';
@@ -56,7 +56,13 @@ export type ApiOptions = Standby & {
 };
 
 /** The open resources of the handlers. */
-type ApiParts = AttestationParts & { principals: Principals; jobs: JobSender; tufKeys: readonly TufKey[] };
+type ApiParts = AttestationParts & {
+  principals: Principals;
+  jobs: JobSender;
+  tufKeys: readonly TufKey[];
+  /** Whether reads come from the standby. */
+  isPrimaryAway: () => boolean;
+};
 
 /** The servers of a process. With a port of its own the admin API is served there only. */
 export type ApiServers = { server: ApiServer; adminServer: ApiServer | undefined };
@@ -64,14 +70,14 @@ export type ApiServers = { server: ApiServer; adminServer: ApiServer | undefined
 /** Wires the handlers with their dependencies and creates the servers of all protocols. */
 export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServers {
   const { config, log, register, localPool } = options;
-  const { pool, logCache, principals, jobs } = parts;
+  const { pool, readPool, logCache, principals, jobs, isPrimaryAway } = parts;
   const { secretKeys } = config.secrets;
   const explainError = explainDatabaseErrors(log);
   const cursors = createCursors(deriveKeyRing(secretKeys, 'cursor'));
-  const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
+  const trustRoots = createTrustRootsReader(readPool, options.verifyUrl, Date.now);
   const submissionLimits = createSubmissionLimits(localPool, Date.now);
   const readers = openReaders(parts);
-  const readLimits = createReadLimits(localPool);
+  const readLimits = createReadLimits(localPool, { isCountedHere: isPrimaryAway });
   const services = publicServices(options, parts, {
     cursors,
     readers,
@@ -114,7 +120,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   };
   const open = {
     publicRoutes: publicRoutes({
-      pool,
+      pool: readPool,
       logCache,
       trustRoots,
       baseUrl: options.baseUrl,
@@ -144,7 +150,7 @@ function publicServices(
   { cursors, readers, trustRoots, explainError, submissionLimits }: ServiceParts,
 ): ServiceEntry[] {
   const { config, log } = options;
-  const { pool, logCache, schemas, jobs } = parts;
+  const { pool, readPool, logCache, schemas, jobs } = parts;
   const { send } = jobs;
   const asApiError = (error: unknown, requestId: string) =>
     itemError(log, explainError('batchCreateAttestations', error), requestId);
@@ -157,10 +163,10 @@ function publicServices(
       send,
       ...readers,
     }),
-    { desc: BatchService, handlers: batchHandlers({ pool, logCache, cursors, clock: Date.now }) },
+    { desc: BatchService, handlers: batchHandlers({ pool: readPool, logCache, cursors, clock: Date.now }) },
     webhookService(options, { pool, cursors, send }),
     exportService(config, { pool, cursors, schemas, send }),
-    infoService(options, pool, trustRoots),
+    infoService(options, readPool, trustRoots),
   ];
 }
 
@@ -237,11 +243,4 @@ function serve(
 ): Pick<ServerDeps, 'services' | 'publicServices'> {
   const descs = services.map(({ desc }) => desc);
   return { services, publicServices: standardServices(descs, isReady) };
-}
-
-/** The error of an item of a batch, made of any thrown value; the cause of an internal error is logged. */
-function itemError(log: Logger, error: unknown, requestId: string): ApiError {
-  if (error instanceof ApiError) return error;
-  log.error({ err: error, request_id: requestId }, 'an item of a batch failed');
-  return internalError(requestId, error);
 }

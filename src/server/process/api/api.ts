@@ -28,6 +28,7 @@ import { onKeyChange } from '../../queue/broadcast.js';
 import { loadSchemas } from '../../schema/registry.js';
 import { setUpSecretKeys } from '../secret-key-manager.js';
 import { type ApiOptions, type ApiServers, createApiServers } from './api-server.js';
+import { openReplica, primaryCheck } from './replica.js';
 import { openSequencers, WRITE_CONNECTIONS } from './sequencers.js';
 
 /** A running API process. */
@@ -37,6 +38,8 @@ export type Api = ApiServers & {
   sequencers: Sequencers;
   /** How far this machine's clock is ahead of the database's; undefined if unknown. */
   offsetSeconds: () => number | undefined;
+  /** Why reads come from the standby; undefined while they come from the primary. */
+  awayReason: () => string | undefined;
   /** The checks of `/readyz`. */
   checks: Check[];
 };
@@ -54,6 +57,8 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   const { config, log, register, localPool, standby, guard, stampWitnesses: witnesses } = options;
   const pool = openPool(config, hooks, { name: 'api', max: config.poolSize, guard });
   const listPool = openPool(config, hooks, { name: 'list', max: LIST_CONNECTIONS, planOnce: true });
+  const replica = openReplica(config, log, hooks);
+  const readPool = replica.readsOf(pool);
   await assertSession(pool, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
   await assertMigrated(pool);
   await setUpSecretKeys(pool, config.secrets.secretKeys);
@@ -62,7 +67,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   const logCache = await openLogCache(pool);
   await checkRegisters({ pool, register, log });
   const principals = createPrincipals(
-    localPool,
+    replica.readsOf(localPool),
     deriveKeyRing(config.secrets.secretKeys, 'api-key'),
     Date.now,
   );
@@ -88,7 +93,9 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   hooks.add(async () => stamper.close());
   const servers = createApiServers(options, {
     pool,
-    listPool,
+    readPool,
+    listPool: replica.readsOf(listPool),
+    isPrimaryAway: () => replica.reason() !== undefined,
     logCache,
     sequencers,
     principals,
@@ -103,10 +110,10 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   own(servers, log, hooks);
   const check = async () =>
     logCache.unreadyReason() ?? logGuard.unreadyReason() ?? clock.unreadyReason() ?? signers.unreadyReason();
-  const logs = environmentChecks('api', () => findProblems({ pool, register, log }));
+  const logs = environmentChecks('api', () => findProblems({ pool: readPool, register, log }));
   const { offsetSeconds } = clock;
-  const checks = [{ name: 'api', check }, ...logs];
-  return { ...servers, jobs, pool, sequencers, offsetSeconds, checks };
+  const checks = [{ name: 'api', check }, ...logs, primaryCheck(replica)];
+  return { ...servers, jobs, pool, sequencers, offsetSeconds, awayReason: replica.reason, checks };
 }
 
 /** Sends jobs to workers, and hears of changed API keys. */

@@ -28,7 +28,9 @@ import type { SchemaRegistry } from '../../schema/registry.js';
 /** The open resources of AttestationService. */
 export type AttestationParts = {
   pool: Pool;
-  /** A pool that plans statements once. */
+  /** For statements that only read: of the standby while the primary is away. */
+  readPool: Pool;
+  /** The same, which plans statements once. */
   listPool: Pool;
   logCache: LogCache;
   sequencers: Sequencers;
@@ -41,15 +43,29 @@ export type AttestationParts = {
 
 /** Opens the look-ups of submissions and bundles over a database, with their caches. */
 export function openReaders(
-  parts: Pick<AttestationParts, 'pool' | 'logCache' | 'stamper'>,
+  parts: Pick<AttestationParts, 'readPool' | 'logCache' | 'stamper'>,
 ): SubmissionReaders {
-  return { findSubmission: createSubmissionLoader(parts.pool), bundles: createBundleReader(parts) };
+  const { readPool: pool, logCache, stamper } = parts;
+  return {
+    findSubmission: createSubmissionLoader(pool),
+    bundles: createBundleReader({ pool, logCache, stamper }),
+  };
 }
 
 /** Wires AttestationService and ScittService, which submits by the former, over an open database. */
 export function attestationServices(
   config: Config,
-  { pool, listPool, logCache, sequencers, signers, logKeys, submissionClock, schemas }: AttestationParts,
+  {
+    pool,
+    readPool,
+    listPool,
+    logCache,
+    sequencers,
+    signers,
+    logKeys,
+    submissionClock,
+    schemas,
+  }: AttestationParts,
   {
     findSubmission,
     bundles,
@@ -63,16 +79,16 @@ export function attestationServices(
     knownBatches: createKnownBatches(),
     logCache,
     pool,
-    tiles: createProofTiles(pool),
+    tiles: createProofTiles(readPool),
     receiptSignerOf: receiptSigners(pool, logKeys),
     sequencers: sequencers.of,
     findSubmission,
     reader: createSubmissionReader({
       findSubmission,
-      countChanges: createChangeCounter(pool),
+      countChanges: createChangeCounter(readPool),
       logCache,
       bundles,
-      readStatement: createStatementReader(pool),
+      readStatement: createStatementReader(readPool),
     }),
     schemas,
     signers,

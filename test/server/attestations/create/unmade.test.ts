@@ -98,7 +98,7 @@ t.test('however many are rejected at once, they are counted before as many more 
     statements++;
     return app.pool(...query);
   }) as Pool;
-  const limits = createReadLimits(counted, () => performance.now());
+  const limits = createReadLimits(counted);
   const principal = { ...PRINCIPAL, id: key.id };
   for (let i = 0; i < 500; i++) limits.charge(principal, 1);
   await until('all are counted', async () => (await readsOf(key)) >= 500);
@@ -112,7 +112,7 @@ t.test('however many are rejected at once, they are counted before as many more 
 t.test('reads leased at the end of a window are used though it is over when they arrive', async (t) => {
   const key = await newKey(app);
   let nowMs = 0;
-  const limits = createReadLimits(app.pool, () => (nowMs += 2_000));
+  const limits = createReadLimits(app.pool, { monotonicMs: () => (nowMs += 2_000) });
   await limits.take({ ...PRINCIPAL, id: key.id }, 10);
   t.equal(await readsOf(key), 10);
 });
