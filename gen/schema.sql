@@ -322,8 +322,10 @@ CREATE TABLE log (
   ml_dsa_public_key bytea,
   ended_at timestamp with time zone,
   receipt_spki bytea,
+  lane smallint NOT NULL DEFAULT 1,
   CONSTRAINT log_pkey PRIMARY KEY (id),
-  CONSTRAINT log_environment_epoch_key UNIQUE (environment, epoch),
+  CONSTRAINT log_environment_lane_epoch_key UNIQUE (environment, lane, epoch),
+  CONSTRAINT log_lane_check CHECK ((lane > 0)),
   CONSTRAINT log_origin_key UNIQUE (origin)
 );
 
@@ -413,6 +415,16 @@ CREATE TABLE project (
   CONSTRAINT project_submissions_per_second_check CHECK ((submissions_per_second >= 0))
 );
 CREATE INDEX project_by_entry ON project USING btree (substr(sha256((id)::bytea), 1, 4));
+
+CREATE TABLE project_lane (
+  project_id text COLLATE "C" NOT NULL,
+  environment smallint NOT NULL,
+  lane smallint NOT NULL,
+  CONSTRAINT project_lane_pkey PRIMARY KEY (project_id, environment),
+  CONSTRAINT project_lane_lane_check CHECK ((lane > 0)),
+  CONSTRAINT project_lane_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
+);
+CREATE INDEX project_lane_by_lane ON project_lane USING btree (environment, lane);
 
 CREATE TABLE rate_counter (
   api_key_id text COLLATE "C" NOT NULL,

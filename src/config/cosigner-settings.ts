@@ -10,14 +10,9 @@ import {
 } from '../proof/log/note.js';
 import { type CosignerKey, parseCosignerKey } from '../server/keys/cosigner-key.js';
 import { InvalidValue } from './invalid-value.js';
+import { type OpenLimits, readOpenLimits } from './open-limits.js';
 import type { Listeners, LogLevel } from './server-settings.js';
-import {
-  type OpenLimits,
-  readDataDir,
-  readListeners,
-  readLogLevel,
-  readOpenLimits,
-} from './server-settings.js';
+import { readDataDir, readListeners, readLogLevel } from './server-settings.js';
 import { readSettingFile } from './setting-files.js';
 import { path } from './setting-types.js';
 import type { Settings, SettingType } from './settings.js';

@@ -3,13 +3,14 @@ import { isIPv4 } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { type RegisterConfig, readRegisterConfig } from './checkpoint-register.js';
+import { type LogLanes, logLanes } from './log-lanes.js';
 import { type Storage, storage } from './object-storage.js';
 import { type OidcConfig, readOidc } from './oidc-settings.js';
+import { type OpenLimits, readOpenLimits } from './open-limits.js';
 import { standbyUrl } from './server-urls.js';
 import {
   bindAddress,
   bool,
-  cidrRanges,
   directory,
   duration,
   hostName,
@@ -57,6 +58,7 @@ export type ServerSettings = Listeners & {
   readonly verifyUrl: string | undefined;
   /** Domain of the logs' origins; may be undefined if the database already has logs. */
   readonly logDomain: string | undefined;
+  readonly logLanes: LogLanes;
   readonly checkpointRegister: RegisterConfig;
   /** Where workers write the public log to, if anywhere. */
   readonly logStorage: Storage | undefined;
@@ -106,17 +108,6 @@ export type ServerSettings = Listeners & {
   readonly openLimits: OpenLimits;
 };
 
-/** Maximum concurrent connections, requests and buffered body bytes: in total, and per client address. */
-export type OpenLimits = {
-  readonly maxConnections: number;
-  readonly maxRequests: number;
-  readonly maxHeldBytes: number;
-  readonly maxConnectionsPerPeer: number;
-  readonly maxRequestsPerPeer: number;
-  /** Addresses and networks of proxies, to which the per-address limits do not apply. */
-  readonly trustedProxies: readonly string[];
-};
-
 /** An API process under load keeps about two cores busy, with Postgres and the worker. */
 const CORES_PER_PROCESS = 2;
 const MAX_DEFAULT_PROCESSES = 8;
@@ -145,6 +136,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     baseUrl,
     verifyUrl: settings.find('VERIFY_URL', publicUrl),
     logDomain: settings.find('LOG_DOMAIN', hostName),
+    logLanes: settings.get('LOGS', logLanes, { live: 1, test: 1 }),
     checkpointRegister: readRegisterConfig(settings, dataDir),
     logStorage: settings.find('LOG_STORAGE', storage),
     witnesses,
@@ -223,19 +215,6 @@ function readAdminAddress(
     settings.report({ name: 'ADMIN_PORT', problem, expected: 'a port of its own' });
   }
   return { adminHost: adminHost ?? '127.0.0.1', adminPort };
-}
-
-/** The limits of a public listener. */
-export function readOpenLimits(settings: Settings): OpenLimits {
-  const count = integer(1, 1_000_000);
-  return {
-    maxConnections: settings.get('MAX_CONNECTIONS', count, 10_000),
-    maxRequests: settings.get('MAX_REQUESTS', count, 4_096),
-    maxHeldBytes: settings.get('MAX_BODY_MIB', integer(4, 16_384), 64) * 1024 * 1024,
-    maxConnectionsPerPeer: settings.get('MAX_PEER_CONNECTIONS', count, 1_000),
-    maxRequestsPerPeer: settings.get('MAX_PEER_REQUESTS', count, 1_000),
-    trustedProxies: settings.get('TRUSTED_PROXIES', cidrRanges, ['127.0.0.0/8', '::1']),
-  };
 }
 
 /** Absolute path of the data directory. */

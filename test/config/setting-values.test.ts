@@ -58,6 +58,8 @@ t.test('each setting accepts its valid values', async (t) => {
       'postgres://u:p@a:1/db?sslmode=require',
     ],
     ['DATABASE_READ_URL', 'postgres://u:p@b/d', 'databaseReadUrl', 'postgres://u:p@b/d'],
+    ['LOGS', 'live:4', 'logLanes', { live: 4, test: 1 }],
+    ['LOGS', 'test:64,live:2', 'logLanes', { live: 2, test: 64 }],
     ['NATS_URL', 'tls://nats:4222', 'natsUrl', 'tls://nats:4222'],
   ];
   for (const [name, text, key, value] of good) {
@@ -119,6 +121,19 @@ t.test('each setting rejects invalid values', async (t) => {
     ['MAX_BODY_MIB', '3'],
     ['TRUSTED_PROXIES', 'proxy.example', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.0/', ',', '::1/129'],
     ['DATABASE_READ_URL', 'mysql://h/d', 'postgres://a,b/d', 'postgres://u:p@a:1,b:2/d'],
+    [
+      'LOGS',
+      '4',
+      'live',
+      'live:0',
+      'live:65',
+      'live:04',
+      'live:1e1',
+      'other:2',
+      'live:2,live:3',
+      'live:2,',
+      'LIVE:2',
+    ],
     ['DATABASE_URL', 'mysql://h/d', 'h/d', 'postgres://', 'postgres://h /d'],
     ['NATS_URL', 'http://n', 'nats://', 'nats://a,', 'nats://a b'],
     ['SECRET_KEY', KEY, `:${KEY}`, `k1:${KEY},k1:${KEY}`, `k1:${KEY}x`, `k 1:${KEY}`, `k1:${KEY},`],

@@ -45,6 +45,7 @@ function logMessage(log: PublishedLog, sizes: readonly LogSize[]): Log {
   return create(LogSchema, {
     origin: log.origin,
     environment: log.environment,
+    lane: log.lane,
     epoch: log.epoch,
     createdAt: timestampFromDate(log.createdAt),
     ...(log.closedAt === null ? {} : { closedAt: timestampFromDate(log.closedAt) }),

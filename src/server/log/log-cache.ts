@@ -1,16 +1,24 @@
+import { LRUCache } from 'lru-cache';
 import type { Lookup } from '../core/lookup.js';
+import type { Principal } from '../core/principal.js';
 import type { Pool } from '../database/connect.js';
 import { type DsseKey, listDsseKeys } from './store/dsse-keys.js';
-import { findActiveLog, type Log, listLogs } from './store/logs.js';
+import { findProjectLane } from './store/lanes.js';
+import { findActiveLogs, type Log, listLogs } from './store/logs.js';
+
+const LANES_CACHED = 10_000;
+
+/** Whose log is looked up. */
+export type LogOwner = Pick<Principal, 'projectId' | 'environment'>;
 
 /** The logs and DSSE keys, cached: few, rarely new, looked up by every request. */
 export type LogCache = {
   /** Every log, as of the last reading. */
   allLogs(): readonly Log[];
   getLog(id: number): Promise<Log>;
-  /** The log that an environment writes to: its newest epoch. */
-  activeLog: Lookup<number, Log>;
-  /** The newest epoch of each environment. */
+  /** The log that a project's submissions go to: the newest epoch of its lane. */
+  activeLog: Lookup<LogOwner, Log>;
+  /** The newest epoch of each lane. */
   activeLogs(): Promise<Log[]>;
   /** The ids of an environment's logs, old epochs included. */
   logIds(environment: number): Promise<number[]>;
@@ -34,16 +42,20 @@ export type LogCache = {
 export async function openLogCache(pool: Pool, monotonicMs = () => performance.now()): Promise<LogCache> {
   let readMs = monotonicMs();
   let logs = await listLogs(pool);
-  let active = activeLogsOf(logs);
+  let active = findActiveLogs(logs);
   let keys = await listDsseKeys(pool);
   let reason: string | undefined;
+  // A project's lane never changes.
+  const lanes = new LRUCache<string, number>({ max: LANES_CACHED });
+  const findActive = ({ environment }: LogOwner, lane: number) =>
+    active.find((log) => log.environment === environment && log.lane === lane);
   const refresh = async () => {
     const startedMs = monotonicMs();
     const found = await listLogs(pool);
     reason = findMissing(logs, found);
     if (reason !== undefined) return;
     logs = found;
-    active = activeLogsOf(found);
+    active = findActiveLogs(found);
     keys = await listDsseKeys(pool);
     readMs = startedMs;
   };
@@ -59,10 +71,17 @@ export async function openLogCache(pool: Pool, monotonicMs = () => performance.n
     allLogs: () => logs,
     getLog: (id) => get(() => logs.find((log) => log.id === id), `log ${id}`),
     activeLog: {
-      peek: (environment) => active.get(environment),
-      get: (environment) => get(() => active.get(environment), `log of environment ${environment}`),
+      peek: (owner) => {
+        const lane = lanes.get(keyOf(owner));
+        return lane === undefined ? undefined : findActive(owner, lane);
+      },
+      get: async (owner) => {
+        const lane = lanes.get(keyOf(owner)) ?? (await findProjectLane(pool, owner));
+        lanes.set(keyOf(owner), lane);
+        return get(() => findActive(owner, lane), `log of lane ${lane}`);
+      },
     },
-    activeLogs: async () => [...active.values()],
+    activeLogs: async () => [...active],
     logIds: async (environment) => logs.filter((log) => log.environment === environment).map((log) => log.id),
     getDsseKey: (id) => get(() => keys.find((key) => key.id === id), `DSSE key ${id}`),
     dsseKeys: {
@@ -77,10 +96,7 @@ export async function openLogCache(pool: Pool, monotonicMs = () => performance.n
   };
 }
 
-/** The newest epoch of each environment, by environment. */
-function activeLogsOf(logs: readonly Log[]): ReadonlyMap<number, Log> {
-  return new Map(logs.map((log) => [log.environment, findActiveLog(logs, log.environment) ?? log]));
-}
+const keyOf = ({ projectId, environment }: LogOwner) => `${environment} ${projectId}`;
 
 function findMissing(known: readonly Log[], found: readonly Log[]): string | undefined {
   const missing = known.find(

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { environmentName } from '../../protocol/environment.js';
 import { readOptionalFile } from '../core/files/read-optional-file.js';
 import { writeFileAtomic } from '../core/files/write-file-atomic.js';
 import type { Logger } from '../core/logger.js';
 import type { Pool } from '../database/connect.js';
-import { type Log, listLogs } from './store/logs.js';
+import { type Log, listLogs, logDomain as originDomain } from './store/logs.js';
 
 /** The file in the data directory that holds the generated domain of `attest up`. */
 const FILE = 'log-domain';
@@ -31,8 +30,8 @@ export async function getLogDomain(pool: Pool, log: Logger, wanted: string | und
 }
 
 function domainOfLogs(logs: readonly Log[]): string | undefined {
-  const first = logs.find(({ epoch }) => epoch === 1);
-  return first?.origin.slice(environmentName(first.environment).length + 1);
+  const [first] = logs;
+  return first && originDomain(first);
 }
 
 /**

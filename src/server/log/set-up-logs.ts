@@ -1,11 +1,20 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { LogLanes } from '../../config/log-lanes.js';
 import { ENVIRONMENTS, environmentName } from '../../protocol/environment.js';
 import type { Pool } from '../database/connect.js';
 import type { HeldLogKeys } from '../keys/log-key.js';
 import { signingKeysOf } from '../keys/secrets.js';
-import { ensureLog, ensureMlDsaKey, findActiveLog, listLogs, publishReceiptKey } from './store/logs.js';
+import {
+  ensureLog,
+  ensureMlDsaKey,
+  findActiveLogs,
+  listLogs,
+  logName,
+  publishReceiptKey,
+} from './store/logs.js';
 
 /**
- * Creates the first log of each environment if it is missing. Throws if a log exists under another origin, or if one
+ * Creates the first log of each lane if it is missing. Lanes that exist stay. Throws if a log exists under another origin, or if one
  * that has not ended has a key that this process does not hold: both are fixed when the log is created. An ML-DSA-44 key
  * may be added later, and is fixed then.
  */
@@ -13,18 +22,24 @@ export async function setUpLogs(
   pool: Pool,
   logDomain: string,
   { log: keys, logMlDsa }: HeldLogKeys,
+  lanes: LogLanes = { live: 1, test: 1 },
 ): Promise<void> {
   const logs = await listLogs(pool);
   for (const number of ENVIRONMENTS) {
-    const origin = `${environmentName(number)}.${logDomain}`;
     const held = keys.filter((key) => key.environment === number).map(({ publicKey }) => publicKey);
-    const first = logs.find((log) => log.environment === number && log.epoch === 1);
-    if (first === undefined) {
-      await ensureLog(pool, { environment: number, epoch: 1, origin, publicKey: held[0]! });
-    } else if (first.origin !== origin) {
-      throw new Error(
-        `LOG_DOMAIN cannot change: the log is ${first.origin}, the setting would make it ${origin}`,
+    for (let lane = 1; lane <= lanes[environmentName(number)]; lane++) {
+      const first = { environment: number, lane, epoch: 1 };
+      const origin = `${logName(first)}.${logDomain}`;
+      const known = logs.find(({ environment, lane, epoch }) =>
+        isDeepStrictEqual({ environment, lane, epoch }, first),
       );
+      if (known === undefined) {
+        await ensureLog(pool, { ...first, origin, publicKey: held[0]! });
+      } else if (known.origin !== origin) {
+        throw new Error(
+          `LOG_DOMAIN cannot change: the log is ${known.origin}, the setting would make it ${origin}`,
+        );
+      }
     }
     const signed = logs.filter((log) => log.environment === number && log.endedAt === null);
     const foreign = signed.find(({ publicKey }) => !held.some((key) => Buffer.compare(key, publicKey) === 0));
@@ -47,11 +62,8 @@ async function publishReceiptKeys(pool: Pool, keys: HeldLogKeys['log']): Promise
 }
 
 async function setUpMlDsaKeys(pool: Pool, keys: NonNullable<HeldLogKeys['logMlDsa']>): Promise<void> {
-  const logs = await listLogs(pool);
-  for (const number of ENVIRONMENTS) {
-    const active = findActiveLog(logs, number);
-    if (active === undefined) continue;
-    const held = signingKeysOf(keys, number).map(({ publicKey }) => publicKey);
+  for (const active of findActiveLogs(await listLogs(pool))) {
+    const held = signingKeysOf(keys, active.environment).map(({ publicKey }) => publicKey);
     const published = held.find((key) => Buffer.compare(key, active.mlDsaPublicKey ?? key) === 0) ?? held[0]!;
     if (!(await ensureMlDsaKey(pool, active.id, published))) {
       throw new Error(`LOG_ML_DSA_KEY_FILE does not hold the key that the log ${active.origin} publishes`);

@@ -12,13 +12,23 @@ import {
 } from '../log/register/register.js';
 import { findNewestPublishedBatch } from '../log/store/batches.js';
 import { readLogSize } from '../log/store/leaves.js';
-import { endLog, ensureLog, findActiveLog, type Log, listLogs } from '../log/store/logs.js';
+import {
+  endLog,
+  ensureLog,
+  findActiveLog,
+  type Log,
+  listLogs,
+  logDomain,
+  logName,
+} from '../log/store/logs.js';
 import { ensureWitnessStates, listWitnessStates } from '../witnessing/store/witnesses.js';
 
 /** A log's status: its size in the tables, of its newest published checkpoint, and of the register's entry. */
 export type LogStatus = {
   readonly origin: string;
   readonly environment: EnvironmentName;
+  /** Which of the logs beside each other, from 1. */
+  readonly lane: number;
   readonly epoch: number;
   readonly leaves: number;
   readonly publishedSize: number;
@@ -30,14 +40,17 @@ export type LogStatus = {
 /** The raw public keys of a new epoch, where they are not those of the log before: Ed25519, and ML-DSA-44. */
 type EpochKeys = { publicKey?: Uint8Array | undefined; mlDsaPublicKey?: Uint8Array | undefined };
 
+/** `lane`: which of the logs beside each other, the first if undefined. */
+type NewEpoch = EpochKeys & { lane?: number | undefined };
+
 /** What operators do with logs. */
 export type LogManager = {
   status(): Promise<readonly LogStatus[]>;
   /**
-   * Starts a new epoch of the environment's log under a new origin, with the keys of the log, or others. Throws unless
+   * Starts a new epoch of the log of an environment's lane under a new origin, with the keys of the log, or others. Throws unless
    * the log is frozen or a key changes.
    */
-  newEpoch(environment: EnvironmentName, keys?: EpochKeys): Promise<LogStatus>;
+  newEpoch(environment: EnvironmentName, options?: NewEpoch): Promise<LogStatus>;
   /**
    * Adds the newest published checkpoint of each log that has not ended where the register lacks it, or has an earlier one
    * of the same history. Throws if it cannot for some; the others are added then.
@@ -54,7 +67,7 @@ export function logManager(pool: Pool, register: Register): LogManager {
       const logs = await listLogs(pool);
       return Promise.all(logs.map((log) => readStatus(pool, register, logs, log)));
     },
-    newEpoch: (environment, keys = {}) => startEpoch(pool, register, environment, keys),
+    newEpoch: (environment, options = {}) => startEpoch(pool, register, environment, options),
     fillRegister: () => fillRegister(pool, register),
   };
 }
@@ -67,12 +80,13 @@ async function readStatus(
 ): Promise<LogStatus> {
   const comparison = await compareWithRegister(pool, register, log);
   const published = await findNewestPublishedBatch(pool, log.id);
-  const closed = findActiveLog(logs, log.environment)?.id !== log.id;
+  const closed = findActiveLog(logs, log.environment, log.lane)?.id !== log.id;
   const frozen = log.frozenAt !== null || comparison.state === 'fork';
   const state = closed ? 'closed' : frozen ? 'frozen' : 'ok';
   return {
     origin: log.origin,
     environment: environmentName(log.environment),
+    lane: log.lane,
     epoch: log.epoch,
     leaves: await readLogSize(pool, log.id),
     publishedSize: published?.treeSize ?? 0,
@@ -82,18 +96,17 @@ async function readStatus(
   };
 }
 
-/** The first epoch's origin is `<environment>.<domain>`, later ones `<environment>-<n>.<domain>`. */
 async function startEpoch(
   pool: Pool,
   register: Register,
   environment: EnvironmentName,
-  keys: EpochKeys,
+  { lane = 1, ...keys }: NewEpoch,
 ): Promise<LogStatus> {
   const logs = await listLogs(pool);
   const number = environmentNumber(environment);
-  const active = findActiveLog(logs, number);
+  const active = findActiveLog(logs, number, lane);
   if (active === undefined)
-    throw new Error(`there is no log of environment ${environment}; start the service once`);
+    throw new Error(`environment ${environment} has no log ${lane}; start the service once, with LOGS`);
   const { publicKey = active.publicKey, mlDsaPublicKey = active.mlDsaPublicKey } = keys;
   const isSame = areSame(publicKey, active.publicKey) && areSame(mlDsaPublicKey, active.mlDsaPublicKey);
   if (active.frozenAt === null && isSame) {
@@ -102,10 +115,10 @@ async function startEpoch(
     );
   }
   const epoch = active.epoch + 1;
-  const domain = active.origin.slice(active.origin.indexOf('.') + 1);
-  const origin = `${environment}-${epoch}.${domain}`;
+  const origin = `${logName({ environment: number, lane, epoch })}.${logDomain(active)}`;
   await pool.begin(async (tx) => {
-    if (!(await ensureLog(tx, { environment: number, epoch, origin, publicKey, mlDsaPublicKey }))) return;
+    if (!(await ensureLog(tx, { environment: number, lane, epoch, origin, publicKey, mlDsaPublicKey })))
+      return;
     if (active.frozenAt !== null) {
       const published = await findNewestPublishedBatch(tx, active.id);
       // Unpublished submissions of the old log must be submitted again, possibly under the same idempotency keys.
@@ -115,7 +128,7 @@ async function startEpoch(
     await recordNewEpoch(tx, origin, active);
   });
   const all = await listLogs(pool);
-  const started = findActiveLog(all, number);
+  const started = findActiveLog(all, number, lane);
   if (started === undefined) throw new Error('the new epoch is missing');
   const witnesses = await listWitnessStates(pool, active.id);
   await ensureWitnessStates(

@@ -5,8 +5,8 @@ import type { LogCache } from '../log/log-cache.js';
 import type { Register } from '../log/register/register.js';
 import { type BatchRow, findNewestPublishedBatch } from '../log/store/batches.js';
 import { readLogSize } from '../log/store/leaves.js';
-import type { Log } from '../log/store/logs.js';
-import { logPath, mlDsaVerifierKey } from './trust-roots.js';
+import { type Log, logName } from '../log/store/logs.js';
+import { mlDsaVerifierKey } from './trust-roots.js';
 
 /** Dependencies of log pages. */
 type LogPageDeps = {
@@ -42,7 +42,8 @@ async function readPage({ pool, logCache, register, verifyUrl }: LogPageDeps, lo
   const state = log.closedAt !== null ? 'closed' : log.frozenAt !== null ? 'frozen' : 'open';
   const logs = logCache.allLogs();
   const next = logs.find(
-    ({ environment, epoch }) => environment === log.environment && epoch === log.epoch + 1,
+    ({ environment, lane, epoch }) =>
+      environment === log.environment && lane === log.lane && epoch === log.epoch + 1,
   );
   const size = published?.treeSize ?? 0;
   return {
@@ -62,7 +63,7 @@ async function readPage({ pool, logCache, register, verifyUrl }: LogPageDeps, lo
       ...(await lostCheckpoint(register, log, published)),
     }),
     ...(log.closedAt !== null && { closed_at: log.closedAt.toISOString() }),
-    ...(next && { successor: { origin: next.origin, url: `${verifyUrl()}/log/${logPath(next)}` } }),
+    ...(next && { successor: { origin: next.origin, url: `${verifyUrl()}/log/${logName(next)}` } }),
   };
 }
 

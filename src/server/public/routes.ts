@@ -4,7 +4,7 @@ import { handleOtherMethods, type PublicResponse, sendPublic } from '../core/htt
 import { isDatabaseUnavailable } from '../database/database-errors.js';
 import { SigningError } from '../keys/signing-error.js';
 import type { LogCache } from '../log/log-cache.js';
-import type { Log } from '../log/store/logs.js';
+import { type Log, logName } from '../log/store/logs.js';
 import type { LogReader } from './log-reader.js';
 import {
   CACHE_5_S,
@@ -17,7 +17,7 @@ import {
   TRUST_ROOTS,
   TRUSTED_ROOTS,
 } from './public-files.js';
-import { logPath, type TrustRootsReader } from './trust-roots.js';
+import type { TrustRootsReader } from './trust-roots.js';
 
 /** Dependencies of the public routes. */
 export type TlogDeps = {
@@ -90,7 +90,7 @@ function jsonBody(bytes: PublicResponse['bytes']): PublicResponse {
 }
 
 function findLog({ logCache }: TlogDeps, path: string): Log | undefined {
-  return logCache.allLogs().find((log) => logPath(log) === path);
+  return logCache.allLogs().find((log) => logName(log) === path);
 }
 
 /** Responds that a public path has nothing. */

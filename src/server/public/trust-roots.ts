@@ -14,13 +14,12 @@ import { type TrustedLog, type TrustedRoot, trustedRoot } from '../../proof/bund
 import { toHex } from '../../proof/bytes/encoding.js';
 import { ed25519Spki, sha256 } from '../../proof/bytes/primitives.js';
 import { encodeVerifierKey, ML_DSA_44_NOTE_KEY, noteKey } from '../../proof/log/note.js';
-import { environmentName } from '../../protocol/environment.js';
 import type { SerializedResponse } from '../core/call.js';
 import { etagOf } from '../core/http/etag.js';
 import type { Pool } from '../database/connect.js';
 import { compileWriter } from '../json/codec.js';
 import { type DsseKey, listDsseKeys } from '../log/store/dsse-keys.js';
-import { type Log, listLogs } from '../log/store/logs.js';
+import { type Log, listLogs, logName } from '../log/store/logs.js';
 import { type DatedPolicy, listPolicies } from '../log/store/policies.js';
 import {
   listTimestampAuthorities,
@@ -174,13 +173,7 @@ function endOf({ endedAt }: Log): Date | null {
 }
 
 function logUrl(log: Log, verifyUrl: string): string {
-  return `${verifyUrl}/log/${logPath(log)}`;
-}
-
-/** A log's path below `{verify_url}/log/`: the environment, followed by the epoch's number from the second on. */
-export function logPath(log: Pick<Log, 'environment' | 'epoch'>): string {
-  const name = environmentName(log.environment);
-  return log.epoch === 1 ? name : `${name}-${log.epoch}`;
+  return `${verifyUrl}/log/${logName(log)}`;
 }
 
 function keyMessage(key: DsseKey): MessageInitShape<typeof DsseSigningKeySchema> {

@@ -11,6 +11,7 @@ const grown = growLog('live.log.example');
 const log = {
   id: 1,
   environment: 1,
+  lane: 1,
   epoch: 1,
   origin: grown.origin,
   publicKey: grown.key.publicKey,

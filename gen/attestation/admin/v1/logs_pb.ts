@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/admin/v1/logs.proto.
  */
 export const file_attestation_admin_v1_logs: GenFile = /*@__PURE__*/
-  fileDesc("Ch9hdHRlc3RhdGlvbi9hZG1pbi92MS9sb2dzLnByb3RvEhRhdHRlc3RhdGlvbi5hZG1pbi52MSJ+Cg9MaXN0TG9nc1JlcXVlc3QSOgoLZW52aXJvbm1lbnQYASABKA4yGy5hdHRlc3RhdGlvbi52MS5FbnZpcm9ubWVudEIIukgFggECEAESJQoFc2l6ZXMYAiABKAVCEbpIBxoFGPQDKAKCwhgDMjAwSACIAQFCCAoGX3NpemVzIjsKEExpc3RMb2dzUmVzcG9uc2USJwoEZGF0YRgBIAMoCzIZLmF0dGVzdGF0aW9uLmFkbWluLnYxLkxvZyK5AgoDTG9nEg4KBm9yaWdpbhgBIAEoCRIwCgtlbnZpcm9ubWVudBgCIAEoDjIbLmF0dGVzdGF0aW9uLnYxLkVudmlyb25tZW50Eg0KBWVwb2NoGAMgASgFEi4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWNsb3NlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJZnJvemVuX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpjaGVja3BvaW50GAcgASgJEhEKCXRyZWVfc2l6ZRgIIAEoAxIsCgVzaXplcxgJIAMoCzIdLmF0dGVzdGF0aW9uLmFkbWluLnYxLkxvZ1NpemUiSwoHTG9nU2l6ZRItCglzZWFsZWRfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCXRyZWVfc2l6ZRgCIAEoAzJ0CgpMb2dTZXJ2aWNlEmYKCExpc3RMb2dzEiUuYXR0ZXN0YXRpb24uYWRtaW4udjEuTGlzdExvZ3NSZXF1ZXN0GiYuYXR0ZXN0YXRpb24uYWRtaW4udjEuTGlzdExvZ3NSZXNwb25zZSILkAIBysEYBCgBaANiBnByb3RvMw", [file_attestation_options_v1_options, file_attestation_v1_environment, file_buf_validate_validate, file_google_protobuf_timestamp]);
+  fileDesc("Ch9hdHRlc3RhdGlvbi9hZG1pbi92MS9sb2dzLnByb3RvEhRhdHRlc3RhdGlvbi5hZG1pbi52MSJ+Cg9MaXN0TG9nc1JlcXVlc3QSOgoLZW52aXJvbm1lbnQYASABKA4yGy5hdHRlc3RhdGlvbi52MS5FbnZpcm9ubWVudEIIukgFggECEAESJQoFc2l6ZXMYAiABKAVCEbpIBxoFGPQDKAKCwhgDMjAwSACIAQFCCAoGX3NpemVzIjsKEExpc3RMb2dzUmVzcG9uc2USJwoEZGF0YRgBIAMoCzIZLmF0dGVzdGF0aW9uLmFkbWluLnYxLkxvZyLHAgoDTG9nEg4KBm9yaWdpbhgBIAEoCRIwCgtlbnZpcm9ubWVudBgCIAEoDjIbLmF0dGVzdGF0aW9uLnYxLkVudmlyb25tZW50Eg0KBWVwb2NoGAMgASgFEi4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWNsb3NlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJZnJvemVuX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpjaGVja3BvaW50GAcgASgJEhEKCXRyZWVfc2l6ZRgIIAEoAxIsCgVzaXplcxgJIAMoCzIdLmF0dGVzdGF0aW9uLmFkbWluLnYxLkxvZ1NpemUSDAoEbGFuZRgKIAEoBSJLCgdMb2dTaXplEi0KCXNlYWxlZF9hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJdHJlZV9zaXplGAIgASgDMnQKCkxvZ1NlcnZpY2USZgoITGlzdExvZ3MSJS5hdHRlc3RhdGlvbi5hZG1pbi52MS5MaXN0TG9nc1JlcXVlc3QaJi5hdHRlc3RhdGlvbi5hZG1pbi52MS5MaXN0TG9nc1Jlc3BvbnNlIguQAgHKwRgEKAFoA2IGcHJvdG8z", [file_attestation_options_v1_options, file_attestation_v1_environment, file_buf_validate_validate, file_google_protobuf_timestamp]);
 
 /**
  * Which logs to list.
@@ -68,7 +68,7 @@ export const ListLogsResponseSchema: GenMessage<ListLogsResponse> = /*@__PURE__*
   messageDesc(file_attestation_admin_v1_logs, 1);
 
 /**
- * The log of one environment in one epoch.
+ * The log of one environment and lane in one epoch.
  *
  * @generated from message attestation.admin.v1.Log
  */
@@ -135,6 +135,13 @@ export type Log = Message<"attestation.admin.v1.Log"> & {
    * @generated from field: repeated attestation.admin.v1.LogSize sizes = 9;
    */
   sizes: LogSize[];
+
+  /**
+   * Which of the environment's logs beside each other it is, from 1.
+   *
+   * @generated from field: int32 lane = 10;
+   */
+  lane: number;
 };
 
 /**

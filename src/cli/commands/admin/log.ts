@@ -13,7 +13,7 @@ import { addHelp } from '../../output/help.js';
 import { formatTable } from '../../output/table.js';
 
 type Flags = { dataDir?: string; json?: boolean };
-type EpochFlags = Flags & { environment: EnvironmentName; key?: string; mlDsaKey?: string };
+type EpochFlags = Flags & { environment: EnvironmentName; lane: string; key?: string; mlDsaKey?: string };
 
 const HELP = `
 Uses the database of DATABASE_URL, or that of \`attest up\` in the data directory, and the checkpoint register
@@ -31,6 +31,7 @@ const EXAMPLES = [
   'attest log new-epoch --environment live',
   'attest log new-epoch --environment live --key log-live-2.pem',
   'attest log new-epoch --environment live --key log-live-2.pem --ml-dsa-key ml-dsa-live-2.pem',
+  'attest log new-epoch --environment live --lane 2',
   'attest log fill-register',
 ];
 
@@ -47,6 +48,7 @@ export function addLog(program: Command, cli: Cli): void {
         .choices(['live', 'test'])
         .makeOptionMandatory(),
     )
+    .option('--lane <n>', 'which of several logs of the environment (LOGS)', '1')
     .option(
       '--key <file>',
       'Ed25519 key of the new log in PEM, private or public, or socket:<path>#<key> (default: the key of the old log)',
@@ -55,11 +57,14 @@ export function addLog(program: Command, cli: Cli): void {
       '--ml-dsa-key <file>',
       'ML-DSA-44 key of the new log, private, in PEM (default: that of the old log)',
     )
-    .action(async ({ environment, key, mlDsaKey, ...flags }: EpochFlags) => {
+    .action(async ({ environment, lane, key, mlDsaKey, ...flags }: EpochFlags) => {
+      if (!/^[1-9]\d?$/.test(lane)) throw new UsageError(`--lane ${lane}: it is not a number from 1 to 64`);
       const publicKey = key === undefined ? undefined : await readPublicKey(key);
       const mlDsaPublicKey = mlDsaKey === undefined ? undefined : readMlDsaPublicKey(mlDsaKey);
       await withLogs(cli, flags, async (logs) =>
-        show(cli, flags, [await logs.newEpoch(environment, { publicKey, mlDsaPublicKey })]),
+        show(cli, flags, [
+          await logs.newEpoch(environment, { lane: Number(lane), publicKey, mlDsaPublicKey }),
+        ]),
       );
     });
   addFlags(log.command('fill-register'))
@@ -128,6 +133,7 @@ function statusJson(log: LogStatus) {
   return {
     origin: log.origin,
     environment: log.environment,
+    lane: log.lane,
     epoch: log.epoch,
     leaves: log.leaves,
     published_size: log.publishedSize,

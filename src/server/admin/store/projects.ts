@@ -20,9 +20,16 @@ const projectColumns = (sql: Sql) => sql`
   submissions_per_second AS "submissionsPerSecond", submissions_per_hour AS "submissionsPerHour",
   submissions_per_day AS "submissionsPerDay", reads_per_second AS "readsPerSecond"`;
 
-/** Inserts a project. */
+/** Inserts a project, and pins it to the lane with the fewest projects of each environment that has several. */
 export async function insertProject(sql: Sql, project: { id: string; name: string }): Promise<void> {
-  await sql`INSERT INTO project (id, name) VALUES (${project.id}, ${project.name})`;
+  await sql`
+    WITH added AS (INSERT INTO project (id, name) VALUES (${project.id}, ${project.name}) RETURNING id)
+    INSERT INTO project_lane (project_id, environment, lane)
+    SELECT DISTINCT ON (l.environment) added.id, l.environment, l.lane
+    FROM added CROSS JOIN log l CROSS JOIN LATERAL (
+      SELECT count(*) AS projects FROM project_lane p WHERE p.environment = l.environment AND p.lane = l.lane) pinned
+    WHERE EXISTS (SELECT FROM log o WHERE o.environment = l.environment AND o.lane > 1)
+    ORDER BY l.environment, pinned.projects, l.lane`;
 }
 
 /** Finds a project by id. */

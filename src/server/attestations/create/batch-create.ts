@@ -177,7 +177,7 @@ async function storeRows(
   rows: readonly NewSubmission[],
 ): Promise<void> {
   const { deps, call, results } = batch;
-  const sequencer = await deps.sequencers.get(getPrincipal(call).environment);
+  const sequencer = await deps.sequencers.get(getPrincipal(call));
   const written = await sequencer.addMany(rows);
   const replays: Replay[] = [];
   const reused: CheckedItem[] = [];

@@ -18,6 +18,7 @@ import {
   markReplayed,
   newRequestHash,
 } from '../../idempotency/idempotency.js';
+import type { LogOwner } from '../../log/log-cache.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
 import { findDepartures, metadataWarnings, readMetadata } from '../metadata.js';
 import type { Sequencer } from '../sequence/sequence.js';
@@ -60,7 +61,7 @@ export type CreateDeps = {
   /** Waits for a turn of the event loop in which no other large metadata is validated. */
   ownTurn: () => Promise<void>;
   clock: () => number;
-  sequencers: Lookup<Principal['environment'], Sequencer>;
+  sequencers: Lookup<LogOwner, Sequencer>;
   /** Looks up a submission of any project. */
   findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
   /**
@@ -98,7 +99,7 @@ export function createAttestation(
     const { environment } = principal;
     const signer = signers.peek(environment) ?? (await signers.get(environment));
     const stated = stateSubmission(deps, checked, submitter);
-    const sequencer = sequencers.peek(environment) ?? (await sequencers.get(environment));
+    const sequencer = sequencers.peek(principal) ?? (await sequencers.get(principal));
     let signed: SignedStatement;
     const signingEnded = sequencer.announce();
     try {

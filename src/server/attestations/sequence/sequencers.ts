@@ -1,5 +1,5 @@
 import type { Lookup } from '../../core/lookup.js';
-import type { Principal } from '../../core/principal.js';
+import type { LogOwner } from '../../log/log-cache.js';
 import type { Log } from '../../log/store/logs.js';
 import { activeSpan, inSharedSpan, type SpanReference } from '../../telemetry/spans.js';
 import { createSequencer, type Sequencer } from './sequence.js';
@@ -7,7 +7,7 @@ import type { SequencerDeps } from './write-rows.js';
 
 /** The sequencers of the active logs, created on first use. */
 export type Sequencers = {
-  of: Lookup<Principal['environment'], Sequencer>;
+  of: Lookup<LogOwner, Sequencer>;
   /** The number of queued submissions. */
   queued(): number;
   /** Resolves once every queued submission has its outcome. */
@@ -19,7 +19,7 @@ const WAKE_MS = 100;
 
 /** Creates the sequencers of a process. `wake` is called after calls that stored rows of a log. */
 export function createSequencers(
-  activeLog: Lookup<number, Pick<Log, 'id'>>,
+  activeLog: Lookup<LogOwner, Pick<Log, 'id'>>,
   shared: Omit<SequencerDeps, 'logId' | 'clock' | 'wake'>,
   wake: (logId: number) => void,
 ): Sequencers {
@@ -34,11 +34,11 @@ export function createSequencers(
   };
   return {
     of: {
-      peek: (environment) => {
-        const log = activeLog.peek(environment);
+      peek: (owner) => {
+        const log = activeLog.peek(owner);
         return log && sequencerOf(log);
       },
-      get: async (environment) => sequencerOf(await activeLog.get(environment)),
+      get: async (owner) => sequencerOf(await activeLog.get(owner)),
     },
     queued: () => [...made.values()].reduce((sum, sequencer) => sum + sequencer.queued(), 0),
     close: async () => {

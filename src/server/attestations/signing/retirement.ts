@@ -54,7 +54,7 @@ export async function endReplacedLogs(sql: Sql): Promise<string[]> {
     UPDATE log SET ended_at = clock_timestamp()
     FROM (${settledSizes(sql)}) settled
     WHERE log.id = settled.id AND EXISTS (
-        SELECT FROM log n WHERE n.environment = log.environment AND n.epoch > log.epoch
+        SELECT FROM log n WHERE n.environment = log.environment AND n.lane = log.lane AND n.epoch > log.epoch
           AND n.created_at < clock_timestamp() - ${IN_FLIGHT}::interval)
       AND (log.frozen_at IS NOT NULL
         OR NOT EXISTS (SELECT FROM submission s WHERE s.log_id = log.id AND s.log_index = settled.size))

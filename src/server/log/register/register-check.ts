@@ -1,6 +1,6 @@
 import type { Logger } from '../../core/logger.js';
 import type { Pool } from '../../database/connect.js';
-import { findActiveLog, type Log, listLogs } from '../store/logs.js';
+import { findActiveLogs, type Log, listLogs } from '../store/logs.js';
 import type { MonitoredRegister } from './monitored-register.js';
 import { checkRegister, compareWithRegister, type Register } from './register.js';
 
@@ -62,8 +62,6 @@ export async function findRegisterProblems(pool: Pool, register: MonitoredRegist
   return (await Promise.all(problems)).flat();
 }
 
-/** The active logs: the newest epoch of each environment. */
 async function listActiveLogs(pool: Pool): Promise<Log[]> {
-  const logs = await listLogs(pool);
-  return logs.filter((log) => findActiveLog(logs, log.environment)?.id === log.id);
+  return findActiveLogs(await listLogs(pool));
 }

@@ -4,6 +4,7 @@ import type { Sql } from '../../database/connect.js';
 export type PublishedLog = {
   id: number;
   environment: number;
+  lane: number;
   epoch: number;
   origin: string;
   createdAt: Date;
@@ -16,17 +17,17 @@ export type PublishedLog = {
 /** A size of a log, and when it was sealed. */
 export type LogSize = { logId: number; sealedAt: Date; treeSize: number };
 
-/** Lists the logs of the environments, the newest epoch of each first. */
+/** Lists the logs of the environments by lane, the newest epoch of each first. */
 export async function listPublishedLogs(sql: Sql, environments: readonly number[]): Promise<PublishedLog[]> {
   return sql<PublishedLog[]>`
-    SELECT l.id, l.environment, l.epoch, l.origin, l.created_at AS "createdAt", l.frozen_at AS "frozenAt",
-      lead(l.created_at) OVER (PARTITION BY l.environment ORDER BY l.epoch) AS "closedAt",
+    SELECT l.id, l.environment, l.lane, l.epoch, l.origin, l.created_at AS "createdAt", l.frozen_at AS "frozenAt",
+      lead(l.created_at) OVER (PARTITION BY l.environment, l.lane ORDER BY l.epoch) AS "closedAt",
       b.tree_size AS "treeSize", b.note AS checkpoint
     FROM log l LEFT JOIN LATERAL (
       SELECT tree_size, note FROM batch
       WHERE log_id = l.id AND registered_at IS NOT NULL ORDER BY tree_size DESC LIMIT 1) b ON true
     WHERE l.environment = ANY(${[...environments]})
-    ORDER BY l.environment, l.epoch DESC`;
+    ORDER BY l.environment, l.lane, l.epoch DESC`;
 }
 
 /**

@@ -1,15 +1,18 @@
 import { ulid } from 'ulid';
 import { AuditAction, AuditActorKind } from '../../../../gen/attestation/admin/v1/audit_pb.js';
+import { environmentName } from '../../../protocol/environment.js';
 import { insertAuditEntry } from '../../admin/store/audit.js';
 import type { Pool, Sql } from '../../database/connect.js';
 
 /**
- * A log of one environment and epoch. `publicKey` is the raw Ed25519 key, `mlDsaPublicKey` the ML-DSA-44 key,
+ * A log of one environment, lane and epoch. `publicKey` is the raw Ed25519 key, `mlDsaPublicKey` the ML-DSA-44 key,
  * `receiptSpki` the ES256 key of its receipts in DER. `closedAt` is when the next epoch began; `endedAt` is when nothing more was to come of it after that.
  */
 export type Log = {
   id: number;
   environment: number;
+  /** Which of the logs beside each other, from 1. */
+  lane: number;
   epoch: number;
   origin: string;
   publicKey: Uint8Array;
@@ -28,10 +31,10 @@ export const LogLock = { WRITE: 1, SEAL: 2, ARTIFACTS: 3, STORE: 4 } as const;
 /** Lists all logs, oldest first. */
 export async function listLogs(sql: Sql): Promise<Log[]> {
   return sql<Log[]>`
-    SELECT id, environment, epoch, origin, public_key AS "publicKey", ml_dsa_public_key AS "mlDsaPublicKey",
+    SELECT id, environment, lane, epoch, origin, public_key AS "publicKey", ml_dsa_public_key AS "mlDsaPublicKey",
            receipt_spki AS "receiptSpki",
            created_at AS "createdAt", ended_at AS "endedAt",
-           lead(created_at) OVER (PARTITION BY environment ORDER BY epoch) AS "closedAt",
+           lead(created_at) OVER (PARTITION BY environment, lane ORDER BY epoch) AS "closedAt",
            frozen_at AS "frozenAt", frozen_reason AS "frozenReason"
     FROM log ORDER BY id`;
 }
@@ -43,12 +46,31 @@ export async function getLog(sql: Sql, id: number): Promise<Log> {
   return log;
 }
 
-/** Finds the log that an environment writes to: its newest epoch. */
-export function findActiveLog(logs: readonly Log[], environment: number): Log | undefined {
+/** Finds the log that a lane of an environment writes to: its newest epoch. */
+export function findActiveLog(logs: readonly Log[], environment: number, lane = 1): Log | undefined {
   let newest: Log | undefined;
   for (const log of logs)
-    if (log.environment === environment && log.epoch > (newest?.epoch ?? -1)) newest = log;
+    if (log.environment === environment && log.lane === lane && log.epoch > (newest?.epoch ?? -1))
+      newest = log;
   return newest;
+}
+
+/** The newest epoch of each lane. */
+export function findActiveLogs(logs: readonly Log[]): Log[] {
+  return logs.filter((log) => findActiveLog(logs, log.environment, log.lane)?.id === log.id);
+}
+
+/**
+ * A log's name, its path below `{verify_url}/log/` and the first part of its origin: the environment, the lane from the
+ * second on after a dot, and the epoch from the second on after a hyphen.
+ */
+export function logName({ environment, lane, epoch }: Pick<Log, 'environment' | 'lane' | 'epoch'>): string {
+  return `${environmentName(environment)}${lane === 1 ? '' : `.${lane}`}${epoch === 1 ? '' : `-${epoch}`}`;
+}
+
+/** The domain of a log's origin. */
+export function logDomain(log: Pick<Log, 'environment' | 'lane' | 'epoch' | 'origin'>): string {
+  return log.origin.slice(logName(log).length + 1);
 }
 
 /** Records that nothing more is to come of a log, from the time of the transaction on, as for the log that it starts. */
@@ -56,14 +78,16 @@ export async function endLog(sql: Sql, id: number): Promise<void> {
   await sql`UPDATE log SET ended_at = now() WHERE id = ${id} AND ended_at IS NULL`;
 }
 
-/** Inserts the log of an environment's epoch unless it exists. @returns whether it was inserted */
-export async function ensureLog(
-  sql: Sql,
-  log: Pick<Log, 'environment' | 'epoch' | 'origin' | 'publicKey'> & Partial<Pick<Log, 'mlDsaPublicKey'>>,
-): Promise<boolean> {
+/** A log to insert; of the first lane if none is named. */
+type NewLog = Pick<Log, 'environment' | 'epoch' | 'origin' | 'publicKey'> &
+  Partial<Pick<Log, 'lane' | 'mlDsaPublicKey'>>;
+
+/** Inserts the log of a lane's epoch unless it exists. @returns whether it was inserted */
+export async function ensureLog(sql: Sql, { lane = 1, ...log }: NewLog): Promise<boolean> {
   const added = await sql`
-    INSERT INTO log (environment, epoch, origin, public_key, ml_dsa_public_key)
-    VALUES (${log.environment}, ${log.epoch}, ${log.origin}, ${log.publicKey}, ${log.mlDsaPublicKey ?? null})
+    INSERT INTO log (environment, lane, epoch, origin, public_key, ml_dsa_public_key)
+    VALUES (${log.environment}, ${lane}, ${log.epoch}, ${log.origin}, ${log.publicKey},
+            ${log.mlDsaPublicKey ?? null})
     ON CONFLICT DO NOTHING RETURNING id`;
   return added.length > 0;
 }

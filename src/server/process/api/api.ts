@@ -29,7 +29,7 @@ import { loadSchemas } from '../../schema/registry.js';
 import { setUpSecretKeys } from '../secret-key-manager.js';
 import { type ApiOptions, type ApiServers, createApiServers } from './api-server.js';
 import { openReplica, primaryCheck } from './replica.js';
-import { openSequencers, WRITE_CONNECTIONS } from './sequencers.js';
+import { openSequencers, writeConnections } from './sequencers.js';
 
 /** A running API process. */
 export type Api = ApiServers & {
@@ -63,7 +63,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   await assertMigrated(pool);
   await setUpSecretKeys(pool, config.secrets.secretKeys);
   const logKeys = await openLogKeys(config.secrets, hooks);
-  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys);
+  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys, config.logLanes);
   const logCache = await openLogCache(pool);
   await checkRegisters({ pool, register, log });
   const principals = createPrincipals(
@@ -75,7 +75,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   const logGuard = createLogGuard(register, logCache, log);
   const writePool = openPool(config, hooks, {
     name: 'accept',
-    max: WRITE_CONNECTIONS,
+    max: writeConnections((await logCache.activeLogs()).length),
     onClose: logGuard.onConnectionLost,
   });
   const clock = await openStatementClock(writePool, log);

@@ -15,8 +15,8 @@ const LIMITS = {
   enoughRows: 64,
   maxQueuedRows: 5_000,
 };
-/** Connections of the pool that sequencers write by: those of both logs. */
-export const WRITE_CONNECTIONS = LIMITS.maxInFlight * 2;
+/** Connections of the pool that the sequencers of so many logs write by. */
+export const writeConnections = (logs: number) => LIMITS.maxInFlight * logs;
 /** With the last call it is 10 s. */
 const PATIENCE_MS = 9_500;
 

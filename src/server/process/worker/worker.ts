@@ -166,7 +166,7 @@ async function setUp(
   const { secretKeys } = config.secrets;
   await setUpSecretKeys(pool, secretKeys);
   await reencryptExports({ pool, log, secretKeys });
-  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys);
+  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys, config.logLanes);
   await warnOfMissingMlDsaKeys({ pool, log }, logKeys);
   await setUpWitnesses(pool, witnesses, {
     quorums: config.witnessPolicy,

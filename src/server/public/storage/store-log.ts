@@ -11,12 +11,11 @@ import { emptyRoot, HASH_BYTES } from '../../../proof/log/merkle.js';
 import { tileWidth } from '../../../proof/log/tile.js';
 import { TILE_WIDTH, type TileAddress, tilePath } from '../../../proof/log/tile-path.js';
 import { type BatchRow, findBatchBelow, findStandingBatches } from '../../log/store/batches.js';
-import type { Log } from '../../log/store/logs.js';
+import { type Log, logName } from '../../log/store/logs.js';
 import { findTiles } from '../../log/store/tiles.js';
 import { readEntryBundle } from '../entry-bundle.js';
 import { findNewestCosigned, signEmptyCheckpoint } from '../log-reader.js';
 import { CHECKPOINT, TILE } from '../public-files.js';
-import { logPath } from '../trust-roots.js';
 import { addFile, replaceFile, StorageConflict, type StorageDeps } from './log-storage.js';
 
 /** Leaves between two checkpoints while a log that is ahead is written: what a crash repeats. */
@@ -54,7 +53,7 @@ export async function storeLog(deps: StorageDeps, log: Log, stepLeaves = STEP_LE
 }
 
 function checkpointName(log: Log): string {
-  return `log/${logPath(log)}/checkpoint`;
+  return `log/${logName(log)}/checkpoint`;
 }
 
 async function readStored(
@@ -125,7 +124,7 @@ function* grownTiles(from: number, size: number): Generator<TileAddress> {
 
 async function storeTile(deps: StorageDeps, log: Log, address: TileAddress): Promise<void> {
   const bytes = await readTile(deps, log, address);
-  await addFile(deps, `log/${logPath(log)}/${tilePath(address)}`, TILE, bytes);
+  await addFile(deps, `log/${logName(log)}/${tilePath(address)}`, TILE, bytes);
 }
 
 async function readTile(

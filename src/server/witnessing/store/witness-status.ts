@@ -50,6 +50,6 @@ export async function readWitnessHealth(sql: Sql): Promise<WitnessHealth[]> {
     LEFT JOIN LATERAL (
       SELECT b.tree_size AS size FROM batch b WHERE b.log_id = l.id AND b.registered_at IS NOT NULL
       ORDER BY b.tree_size DESC LIMIT 1) published ON true
-    WHERE NOT EXISTS (SELECT FROM log n WHERE n.environment = l.environment AND n.epoch > l.epoch)
+    WHERE NOT EXISTS (SELECT FROM log n WHERE n.environment = l.environment AND n.lane = l.lane AND n.epoch > l.epoch)
     ORDER BY l.id, w.witness`;
 }

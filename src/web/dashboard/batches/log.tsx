@@ -8,6 +8,7 @@ import { count } from '../ui/count.js';
 import { safe } from '../ui/safe.js';
 import { ErrorState, Loading } from '../ui/states.js';
 import { Time } from '../ui/time.js';
+import { epochLabel } from './epoch-label.js';
 
 const SizeChart = lazy(async () => ({ default: (await import('./size-chart.js')).SizeChart }));
 const POLL_MS = 15_000;
@@ -19,8 +20,8 @@ export function Log() {
   if (logs.isPending) return <Loading what="the log" />;
   if (logs.data === undefined) return <ErrorState error={logs.error} onRetry={logs.refetch} />;
   const { data: epochs } = logs.data;
-  const published = epochs.find(({ checkpoint }) => checkpoint !== '');
-  if (published === undefined) return null;
+  const published = newestPublished(epochs);
+  if (published.length === 0) return null;
   return (
     <div class="cards">
       <section class="card" aria-labelledby="size">
@@ -32,11 +33,19 @@ export function Log() {
       <section class="card" aria-labelledby="checkpoint">
         <h2 id="checkpoint">Newest checkpoint</h2>
         <p class="hint">What the log has signed last. Witnesses vouch for it.</p>
-        <Copyable label="checkpoint" text={safeLines(published.checkpoint)} />
+        {published.map(({ origin, checkpoint }) => (
+          <Copyable key={origin} label="checkpoint" text={safeLines(checkpoint)} />
+        ))}
         <Epochs epochs={epochs} />
       </section>
     </div>
   );
+}
+
+/** Of each lane the newest epoch that has published a checkpoint. */
+function newestPublished(epochs: readonly LogEpoch[]): LogEpoch[] {
+  const published = epochs.filter(({ checkpoint }) => checkpoint !== '');
+  return published.filter(({ lane }, i) => published.findIndex((one) => one.lane === lane) === i);
 }
 
 /** A checkpoint line by line: its lines are what is signed. */
@@ -47,9 +56,9 @@ function safeLines(text: string): string {
 function Epochs({ epochs }: { epochs: LogEpoch[] }) {
   return (
     <dl>
-      {epochs.map(({ origin, epoch, createdAt, closedAt, frozenAt, treeSize }) => (
+      {epochs.map(({ origin, lane, epoch, createdAt, closedAt, frozenAt, treeSize }) => (
         <div class="pair" key={origin}>
-          <dt>Epoch {epoch}</dt>
+          <dt>{epochLabel({ lane, epoch }, epochs)}</dt>
           <dd>
             <code>{safe(origin)}</code>
             <span class="sub">

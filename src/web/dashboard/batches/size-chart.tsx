@@ -3,12 +3,13 @@ import { useMemo } from 'preact/hooks';
 import type { Log } from '../../../../gen/attestation/admin/v1/logs_pb.js';
 import { Chart, type Series } from '../ui/chart.js';
 import { count } from '../ui/count.js';
+import { epochLabel } from './epoch-label.js';
 
 /** The size of the log from its first batch on, a line for each epoch. */
 export function SizeChart({ epochs }: { epochs: Log[] }) {
   const { times, series } = useMemo(() => linesOf(epochs.toReversed()), [epochs]);
-  const { epoch = 1, treeSize = 0n } = epochs[0] ?? {};
-  const label = `Epoch ${epoch} of the log has grown to ${count(treeSize, 'leaf', 'leaves')}; the epochs are listed beside`;
+  const { lane = 1, epoch = 1, treeSize = 0n } = epochs[0] ?? {};
+  const label = `${epochLabel({ lane, epoch }, epochs)} of the log has grown to ${count(treeSize, 'leaf', 'leaves')}; the epochs are listed beside`;
   return <Chart label={label} times={times} series={series} />;
 }
 
@@ -19,10 +20,10 @@ function linesOf(epochs: Log[]): { times: number[]; series: Series[] } {
   );
   const times = [...new Set(sizes.flatMap((one) => [...one.keys()]))].sort((a, b) => a - b);
   const series = epochs.map(
-    ({ epoch }, i): Series => ({
-      name: epochs.length === 1 ? 'Leaves' : `Leaves of epoch ${epoch}`,
+    (log, i): Series => ({
+      name: epochs.length === 1 ? 'Leaves' : `Leaves of ${epochLabel(log, epochs).toLowerCase()}`,
       as: 'steps',
-      colour: i === epochs.length - 1 ? '--accent' : '--muted',
+      colour: log.closedAt === undefined ? '--accent' : '--muted',
       values: times.map((time) => sizes[i]?.get(time) ?? null),
     }),
   );

@@ -17,6 +17,9 @@ const WAKE_MS = 100;
 /** Node counts timers in whole milliseconds. */
 const TIMER_EARLY_MS = 2;
 
+const LIVE = { projectId: 'prj_1', environment: Environment.LIVE } as const;
+const TEST = { projectId: 'prj_1', environment: Environment.TEST } as const;
+
 /** Sequencers of two logs of one database, with the wakes that they have sent. */
 async function openAll(t: Parameters<typeof openSequencer>[0], change: Partial<SequencerDeps> = {}) {
   const scene = await openSequencer(t);
@@ -29,8 +32,8 @@ async function openAll(t: Parameters<typeof openSequencer>[0], change: Partial<S
   const woken: { logId: number; atMs: number }[] = [];
   const sequencers = createSequencers(
     {
-      peek: (environment) => (known.has(environment) ? logs.get(environment) : undefined),
-      get: async (environment) => {
+      peek: ({ environment }) => (known.has(environment) ? logs.get(environment) : undefined),
+      get: async ({ environment }) => {
         known.add(environment);
         return logs.get(environment) as { id: number };
       },
@@ -43,11 +46,11 @@ async function openAll(t: Parameters<typeof openSequencer>[0], change: Partial<S
 
 t.test('a log has one sequencer, and none before the log is known', async (t) => {
   const { sequencers } = await openAll(t);
-  t.equal(sequencers.of.peek(Environment.LIVE), undefined);
-  const live = await sequencers.of.get(Environment.LIVE);
-  t.equal(await sequencers.of.get(Environment.LIVE), live, 'found again');
-  t.equal(sequencers.of.peek(Environment.LIVE), live, 'known');
-  t.not(await sequencers.of.get(Environment.TEST), live, 'the other log has its own');
+  t.equal(sequencers.of.peek(LIVE), undefined);
+  const live = await sequencers.of.get(LIVE);
+  t.equal(await sequencers.of.get(LIVE), live, 'found again');
+  t.equal(sequencers.of.peek(LIVE), live, 'known');
+  t.not(await sequencers.of.get(TEST), live, 'the other log has its own');
 });
 
 t.test('queues are counted over all logs, and closing waits for each of them', async (t) => {
@@ -59,7 +62,7 @@ t.test('queues are counted over all logs, and closing waits for each of them', a
   const environments = [Environment.LIVE, Environment.TEST] as const;
   const results = [];
   for (const environment of environments) {
-    const sequencer = await sequencers.of.get(environment);
+    const sequencer = await sequencers.of.get({ projectId: 'prj_1', environment });
     for (const row of scene.makeRows(3)) results.push(sequencer.add(row));
   }
   // The first row of each log is in a call.
@@ -78,7 +81,7 @@ t.test('queues are counted over all logs, and closing waits for each of them', a
 
 t.test('calls of a log share its wakes, and the last call is followed by one', async (t) => {
   const { scene, logs, sequencers, woken } = await openAll(t);
-  const [live, test] = [await sequencers.of.get(Environment.LIVE), await sequencers.of.get(Environment.TEST)];
+  const [live, test] = [await sequencers.of.get(LIVE), await sequencers.of.get(TEST)];
   const CALLS = 40;
   const startedMs = performance.now();
   for (const row of scene.makeRows(CALLS)) await live.add(row);
