@@ -2,8 +2,8 @@
  * Consumes: a subscription's due deliveries: retries, and ranges of events that have no rows yet.
  * Commit point: the statement that records an attempt.
  * Emits: nothing; the tables hold the time of the next delivery.
- * A crash leaves: deliveries without a record of their attempt. They are due again after a minute, and the receiver may
- * get the event twice, with the same id.
+ * A crash leaves: deliveries without a record of their attempt. They are due again once another worker takes the lease over,
+ * and the receiver may get the event twice, with the same id.
  */
 
 import { isDatabaseUnavailable } from '../../database/database-errors.js';
@@ -13,6 +13,7 @@ import { DONE, type Outcome, retryAfter } from '../../queue/outcome.js';
 import {
   type ClaimedDelivery,
   claimDeliveries,
+  reclaimDeliveries,
   redeliverFailed,
   returnClaims,
 } from '../store/webhook-deliveries.js';
@@ -44,6 +45,7 @@ export async function deliver({ webhooks }: { webhooks: Webhooks }, webhookId: s
   if (webhook === undefined) return DONE;
   webhooks.active.set(webhookId, webhook.lease);
   try {
+    if (webhook.isTakenOver) await reclaimDeliveries(webhooks.pool, webhookId, VISIBLE_MS);
     await startRedelivery(webhooks, webhook);
     await sendDue(webhooks, webhook);
   } finally {

@@ -100,6 +100,22 @@ export async function returnClaims(
     UPDATE webhook SET due_at = least(due_at, clock_timestamp()) WHERE id = ${webhookId} AND status <> 3`;
 }
 
+/**
+ * Makes deliveries due at once that a worker claimed under an earlier lease and did not record. They keep the number of that
+ * attempt: recorded later, it changes nothing once another was made. Skips locked rows.
+ */
+export async function reclaimDeliveries(sql: Sql, webhookId: string, visibleMs: number): Promise<void> {
+  await sql`
+    UPDATE webhook_delivery d SET next_attempt_at = clock_timestamp()
+    FROM (SELECT c.ctid AS row FROM webhook_delivery c
+          WHERE c.webhook_id = ${webhookId} AND c.status = ${PENDING} AND c.attempt > 0
+            AND c.next_attempt_at > clock_timestamp()
+            AND c.next_attempt_at <= clock_timestamp() + ${visibleMs}::bigint * interval '1 millisecond'
+            AND NOT EXISTS (SELECT FROM webhook_attempt a WHERE a.delivery_id = c.id AND a.number = c.attempt)
+          FOR UPDATE OF c SKIP LOCKED) left_behind
+    WHERE d.ctid = left_behind.row`;
+}
+
 /** Inserts a test of a subscription, due at once. Runs in the caller's transaction, which locks the subscription. */
 export async function insertTestDelivery(tx: Sql, webhookId: string, id: string): Promise<void> {
   await tx`UPDATE webhook SET due_at = clock_timestamp() WHERE id = ${webhookId}`;

@@ -1,6 +1,9 @@
 import type { Sql } from '../../database/connect.js';
 
-/** A subscription that this worker has leased. `secrets` are those that sign now, encrypted. */
+/**
+ * A subscription that this worker has leased. `secrets` are those that sign now, encrypted. `isTakenOver` if the worker before
+ * did not release it.
+ */
 export type LeasedWebhook = {
   id: string;
   lease: number;
@@ -9,6 +12,7 @@ export type LeasedWebhook = {
   secrets: Uint8Array[];
   isFailing: boolean;
   redeliverSince: Date | null;
+  isTakenOver: boolean;
 };
 
 const due = (sql: Sql) => sql`
@@ -25,10 +29,11 @@ export async function leaseWebhook(
   leaseMs: number,
 ): Promise<LeasedWebhook | undefined> {
   const rows = await sql<LeasedWebhook[]>`
-    UPDATE webhook SET lease = lease + 1, leased_until = clock_timestamp() + ${leaseMs}::bigint * interval '1 millisecond'
-    WHERE id = ${id} AND status <> 3 AND ${due(sql)}
+    UPDATE webhook w SET lease = w.lease + 1, leased_until = clock_timestamp() + ${leaseMs}::bigint * interval '1 millisecond'
+    FROM (SELECT ctid AS row, leased_until FROM webhook WHERE id = ${id} AND status <> 3 AND ${due(sql)} FOR UPDATE) found
+    WHERE w.ctid = found.row
     RETURNING id, lease, project_id AS "projectId", url, failing_since IS NOT NULL AS "isFailing",
-      redeliver_since AS "redeliverSince",
+      redeliver_since AS "redeliverSince", found.leased_until IS NOT NULL AS "isTakenOver",
       ARRAY[secret] || ARRAY(
         SELECT older FROM unnest(previous_secret || older_secrets, previous_secret_until || older_secrets_until)
           AS signing(older, until)
