@@ -13,8 +13,8 @@ export type JobSender = {
   connected(): Queue | undefined;
   /** Publishes without waiting. The reconciler finds lost jobs again. */
   send(job: Job): void;
-  /** Publishes a job. Rejects if JetStream did not acknowledge it. */
-  publish(job: Job): Promise<void>;
+  /** Publishes a job. Returns false if an equal one is pending. Rejects if JetStream did not acknowledge it. */
+  publish(job: Job): Promise<boolean>;
   close(): Promise<void>;
 };
 
@@ -41,7 +41,7 @@ export function createJobSender({ url, ...others }: JobSenderOptions): JobSender
   const publish = async (job: Job) => {
     const open = up();
     if (open === undefined) throw new Error('JetStream is away');
-    await open.publish(jobSubject(job), toBinary(JobSchema, job));
+    return open.publish(jobSubject(job), toBinary(JobSchema, job));
   };
   return {
     queue: up,

@@ -5,6 +5,7 @@ import type { Logger } from '../core/logger.js';
 import { inTrace } from '../telemetry/spans.js';
 import type { Queue } from './jetstream.js';
 import type { Outcome } from './outcome.js';
+import { IN_PROGRESS_MS } from './stream.js';
 
 /** One stage's consumer. `handle` returns the outcome of a message; `afterDone` runs after its acknowledgement. */
 type Consumption = {
@@ -88,6 +89,7 @@ async function pull(
 
 async function workOn(consumption: Consumption, message: JsMsg, log: Logger): Promise<void> {
   const { stage, handle, afterDone } = consumption;
+  const timer = setInterval(() => message.working(), IN_PROGRESS_MS);
   try {
     const traceparent = message.headers?.get('traceparent') || undefined;
     const attributes = { 'messaging.system': 'nats', 'messaging.operation.type': 'process' };
@@ -105,5 +107,7 @@ async function workOn(consumption: Consumption, message: JsMsg, log: Logger): Pr
   } catch (error) {
     log.error({ err: error, stage, subject: message.subject }, 'a job failed');
     message.nak(exponentialMs(message.info.redeliveryCount, RETRY));
+  } finally {
+    clearInterval(timer);
   }
 }

@@ -36,8 +36,8 @@ export type Queue = {
   isUp(): boolean;
   /** Creates the stream and the consumers of these stages if they are missing. */
   ensure(stages: readonly string[]): Promise<void>;
-  /** Publishes a message; an equal pending message counts as success. Rejects if JetStream does not acknowledge it. */
-  publish(rest: string, payload: Uint8Array): Promise<void>;
+  /** Publishes a message. Returns false if an equal one is pending. Rejects if JetStream does not acknowledge it. */
+  publish(rest: string, payload: Uint8Array): Promise<boolean>;
   close(): Promise<void>;
 };
 
@@ -87,8 +87,9 @@ export async function openQueue(options: QueueOptions): Promise<Queue> {
       if (connection.isClosed()) throw new Error('the queue is closed');
       try {
         await publishTraced(jetstream, subject(rest), payload);
+        return true;
       } catch (error) {
-        if (isAlreadyWaiting(error)) return;
+        if (isAlreadyWaiting(error)) return false;
         state.suspect();
         throw error;
       }

@@ -15,8 +15,15 @@ export type StreamWish = { name: string; subjects: string; replicas: number };
 const STREAM_NOT_FOUND = 10059;
 const STREAM_EXISTS = 10058;
 const CONSUMER_NOT_FOUND = 10014;
-/** Acknowledgement timeout; leases and natural keys make redelivery harmless. */
-const ACK_WAIT_MS = 60_000;
+/**
+ * How long a message waits for a sign of its worker (`consume` sends one each {@link IN_PROGRESS_MS}) before another gets it.
+ * Leases and natural keys make redelivery harmless.
+ */
+const ACK_WAIT_MS = 4_000;
+/** Interval of the signs that a message is in progress. */
+export const IN_PROGRESS_MS = 1_000;
+/** What earlier versions created consumers with: a dead worker's messages waited as long. */
+const FORMER_ACK_WAIT_MS = 60_000;
 /** One message per subject: with more, the reconciler would flood the stream while no worker runs. */
 const MOST_PER_SUBJECT = 16;
 
@@ -73,7 +80,10 @@ function changesNeeded(found: StreamConfig, { subjects, replicas }: StreamWish):
   };
 }
 
-/** Creates the consumer of a stage if it is missing. Keeps an existing one that receives the stage's messages. */
+/**
+ * Creates the consumer of a stage if it is missing. Keeps an existing one that receives the stage's messages, but for the
+ * acknowledgement timeout of earlier versions.
+ */
 export async function ensureConsumer(
   manager: JetStreamManager,
   stream: string,
@@ -82,7 +92,11 @@ export async function ensureConsumer(
 ): Promise<void> {
   try {
     const { config } = await manager.consumers.info(stream, stage);
-    if (config.filter_subject === filter && config.ack_policy === AckPolicy.Explicit) return;
+    if (config.filter_subject === filter && config.ack_policy === AckPolicy.Explicit) {
+      if (config.ack_wait === nanoseconds(FORMER_ACK_WAIT_MS))
+        await manager.consumers.update(stream, stage, { ack_wait: nanoseconds(ACK_WAIT_MS) });
+      return;
+    }
   } catch (error) {
     if (codeOf(error) !== CONSUMER_NOT_FOUND) throw error;
   }
@@ -90,10 +104,14 @@ export async function ensureConsumer(
     durable_name: stage,
     filter_subject: filter,
     ack_policy: AckPolicy.Explicit,
-    ack_wait: ACK_WAIT_MS * 1_000_000,
+    ack_wait: nanoseconds(ACK_WAIT_MS),
     max_deliver: -1,
     max_ack_pending: 1_000,
   });
+}
+
+function nanoseconds(ms: number): number {
+  return ms * 1_000_000;
 }
 
 function codeOf(error: unknown): number | undefined {

@@ -30,6 +30,17 @@ t.test('a changed stream is left unchanged while it meets the requirements', asy
   t.equal((await manager.consumers.info(wish.name, 'seal')).config.ack_wait, 30e9);
 });
 
+t.test("a consumer of an earlier version gets today's acknowledgement timeout", async (t) => {
+  const { manager, wish } = await open(t);
+  await ensureStream(manager, wish);
+  await ensureConsumer(manager, wish.name, 'seal', `${wish.name}.seal.>`);
+  const { config } = await manager.consumers.info(wish.name, 'seal');
+  t.ok(config.ack_wait! <= 5e9, 'a dead worker holds no message for longer');
+  await manager.consumers.update(wish.name, 'seal', { ack_wait: 60e9 });
+  await ensureConsumer(manager, wish.name, 'seal', `${wish.name}.seal.>`);
+  t.match((await manager.consumers.info(wish.name, 'seal')).config, config);
+});
+
 t.test('only settings that violate the requirements are repaired', async (t) => {
   const { manager, wish } = await open(t);
   await ensureStream(manager, wish);
