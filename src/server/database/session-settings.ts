@@ -7,7 +7,7 @@ export type SessionOptions = {
 };
 
 /** Postgres ends a transaction that is idle for this long. */
-const IDLE_TRANSACTION_MS = 5_000;
+const IDLE_TRANSACTION_MS = 3_500;
 
 /**
  * Returns the settings of every session, which override those of the server, the database and the user: formats of

@@ -1,9 +1,12 @@
-/** Lifetime of a lease that is not renewed, and so the longest that the work of a dead worker waits. */
-export const LEASE_MS = 5_000;
-const RENEW_MS = 1_500;
+/**
+ * Lifetime of a lease that is not renewed. The reconciler of another worker takes over within a second of its end, so that
+ * no work waits for a dead worker longer than five.
+ */
+export const LEASE_MS = 3_000;
+const RENEW_MS = 1_000;
 
 /**
- * Calls `renew` every 1.5 s, one call at a time, and ignores failures: the next call retries.
+ * Calls `renew` every second, one call at a time, and ignores failures: the next call retries.
  *
  * @returns a function that stops renewing and resolves once no call is in flight
  */

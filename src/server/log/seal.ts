@@ -22,7 +22,7 @@ const ANOTHER_SEALER_MS = 200;
 const REGISTER_MISSING_MS = 5_000;
 const KEY_MISSING_MS = 2_000;
 /** A sealer idle in its transaction for this long has stopped; hashing time is added. */
-const SEALER_IDLE_MS = 3_000;
+const SEALER_IDLE_MS = 2_000;
 const HASHING_MS_PER_LEAF = 0.02;
 /** Retries of the compare-and-swap after another process published; then the next run continues. */
 const REGISTER_TRIES = 5;
