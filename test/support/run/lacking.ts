@@ -1,6 +1,7 @@
 /** Tells which tests a machine lacks a program for. */
 import { ANVIL_PACKAGE, anvil } from '../foreign/anvil.js';
 import { assertApt } from '../foreign/apt.js';
+import { formerVersion } from '../foreign/former-version.js';
 import { natsServer } from '../foreign/nats-server.js';
 import { patroniPython } from '../foreign/patroni/patroni.js';
 import { PROGRAMS, type ProgramName } from '../foreign/programs.js';
@@ -23,6 +24,10 @@ export const NEEDS: ReadonlyMap<string, Need> = new Map([
   ['nats-server', { get: natsServer, install: 'nats-server' }],
   ['anvil', { get: async () => anvil(), install: `${ANVIL_PACKAGE}, by npm` }],
   ['patroni', { get: patroniPython, install: 'python3-venv' }],
+  [
+    'former-version',
+    { get: formerVersion, install: 'the history of the repository (git fetch --unshallow)' },
+  ],
   ['apt', { get: assertApt, install: 'a release of Debian or Ubuntu' }],
 ]);
 

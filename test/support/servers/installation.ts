@@ -118,15 +118,19 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** Starts a process with these settings and waits until it is ready; killed when the test ends. Throws when it ends before. */
+/**
+ * Starts a process with these settings and waits until it is ready; killed when the test ends. Throws when it ends before.
+ * `program` is what node runs, by default this version.
+ */
 export async function startService(
   test: Pick<Test, 'teardown'>,
   role: 'api' | 'worker',
   env: Record<string, string>,
   onLine: (line: LogLine) => void = () => {},
+  program: readonly string[] = PROGRAM,
 ): Promise<ServiceProcess> {
   const ports = role === 'api' ? ['--port', '0', '--ops-port', '0'] : ['--ops-port', '0'];
-  const child = spawn(process.execPath, [...PROGRAM, role, '--json', ...ports], {
+  const child = spawn(process.execPath, [...program, role, '--json', ...ports], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
