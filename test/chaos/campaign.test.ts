@@ -19,6 +19,7 @@ const KINDS = [
   'Postgres is killed',
   'nats-server is killed',
   "nats-server's store is deleted",
+  'a node of JetStream is killed',
   'connections to Postgres are reset',
   'connections to Postgres stall',
   'connections to Postgres carry no answers',

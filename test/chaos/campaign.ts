@@ -64,7 +64,9 @@ export async function runCampaign(
   hooks: ShutdownHooks,
 ): Promise<Result> {
   const chosen = options.kinds;
-  reporter.progress('starting Postgres, nats-server, two authorities, two api and two worker processes');
+  reporter.progress(
+    'starting Postgres, three nats-servers, two authorities, two api and two worker processes',
+  );
   const scene = await openScene(options.dir, hooks, {
     withDisks: chosen.some(({ needsDisks }) => needsDisks),
     withPatroni: options.scene === 'patroni',

@@ -21,7 +21,7 @@ export type Options = {
 };
 
 export const HELP = `npm run chaos -- [options]
-  Two api and two worker processes over a real Postgres and nats-server, with clients at work; random faults, alone and
+  Two api and two worker processes over a real Postgres and three nats-servers, with clients at work; random faults, alone and
   overlapping; then everything that was acknowledged or shown is checked independently. test/chaos/README.md has more.
 
   --minutes <n>      how long faults go on, 5 by default; fractions will do

@@ -9,6 +9,7 @@ import type { Scene } from '../scene/scene.js';
 import type { ServerName } from '../scene/servers.js';
 import { type FaultKind, LONG } from './fault-kind.js';
 import { linkFaults } from './link-faults.js';
+import { NATS_FAULTS } from './nats-faults.js';
 import { PATRONI_FAULTS } from './patroni-faults.js';
 import { STANDBY_FAULTS } from './standby-faults.js';
 
@@ -33,6 +34,7 @@ export const FAULT_KINDS: readonly FaultKind[] = [
       return () => nats.start();
     },
   },
+  ...NATS_FAULTS,
   ...ofPair(linkFaults('postgres')),
   ...linkFaults('nats'),
   {

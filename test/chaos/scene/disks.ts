@@ -23,7 +23,7 @@ export type Disks = { paths: Record<DiskName, string>; disks: Record<DiskName, D
 export type DiskName = 'postgres' | 'nats' | 'register';
 
 /** Postgres's is sparse: it takes the room that the data takes. */
-const MEGABYTES: Record<DiskName, number> = { postgres: 16_384, nats: 64, register: 8 };
+const MEGABYTES: Record<DiskName, number> = { postgres: 16_384, nats: 192, register: 8 };
 const start = promisify(execFile);
 const NAMES = Object.keys(MEGABYTES) as DiskName[];
 

@@ -14,9 +14,10 @@ import { type Authority, openAuthorities } from './authorities.js';
 import { withDatabase } from './database.js';
 import { type Disks, openDisks } from './disks.js';
 import { type Endpoint, openEndpoint } from './endpoint.js';
+import { type Nats, openNats } from './nats-nodes.js';
 import { openPatroni } from './patroni.js';
 import { type Role, type Supervised, supervise } from './processes.js';
-import { openServer, type Server } from './servers.js';
+import { openPostgres, type Server } from './servers.js';
 import { openStandby, type Standby } from './standby.js';
 
 /** A project with one API key and one subscription to every event. */
@@ -25,7 +26,7 @@ export type Owner = { name: string; environment: EnvironmentName; apiKey: string
 export type Scene = {
   dir: string;
   postgres: Server;
-  nats: Server;
+  nats: Nats;
   /** Postgres's, synchronous; undefined where no fault needs it. */
   standby: Standby | undefined;
   /** In place of both. */
@@ -58,6 +59,7 @@ const OWNERS = [
 
 const SETTINGS = {
   BATCH_INTERVAL: '500ms',
+  NATS_REPLICAS: '3',
   // The shortest there is, so that batches become partial and failed when an authority is away.
   WITNESS_DEADLINE: '1m',
   ALLOW_INSECURE_DESTINATIONS: 'true',
@@ -77,9 +79,9 @@ export async function openScene(
   const { paths, disks } = openDisks(dir, hooks, withDisks);
   const users = PROCESSES.map(({ name }) => name);
   const patroni = withPatroni ? await openPatroni(hooks) : undefined;
-  const database = patroni?.server ?? (await openServer('postgres', paths.postgres, users, hooks));
+  const database = patroni?.server ?? (await openPostgres(paths.postgres, users, hooks));
   const standby = withStandby ? await openStandby(database, join(dir, 'standby'), hooks) : undefined;
-  const nats = await openServer('nats', paths.nats, users, hooks);
+  const nats = await openNats(paths.nats, users, hooks);
   const authorities = await openAuthorities(dir, hooks);
   const endpoint = await openEndpoint(record, hooks);
   const env = await prepare(database, { paths, authorities }, hooks);

@@ -1,11 +1,10 @@
-/** The Postgres and the nats-server of a campaign: each behind a link for each process, killed and started again at will. */
+/** The Postgres of a campaign, behind a link for each process, killed and started again at will. */
 import { readFileSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ShutdownHooks } from '../../../src/server/core/shutdown.js';
 import { lockDataDir } from '../../../src/server/embedded/data-dir.js';
-import { startNats } from '../../../src/server/embedded/nats.js';
 import { type LocalServer, startPostgres } from '../../../src/server/embedded/postgres.js';
 import { type Link, startLink } from '../../support/breaking/link.js';
 import type { Target } from '../../support/breaking/proxy.js';
@@ -46,8 +45,7 @@ const RETRY_MS = 500;
 const START_ATTEMPTS = 120;
 
 /** @param users names of the processes that get a link each */
-export async function openServer(
-  name: ServerName,
+export async function openPostgres(
   dir: string,
   users: readonly string[],
   hooks: ShutdownHooks,
@@ -55,8 +53,7 @@ export async function openServer(
   const dataDir = await lockDataDir({ path: dir });
   hooks.add(() => dataDir.release());
   const options = { dataDir, log: SILENT };
-  const launch = () =>
-    name === 'postgres' ? startPostgres(options) : startNats({ ...options, randomPassword: () => 'chaos' });
+  const launch = () => startPostgres(options);
   const state: State = {
     launch,
     server: undefined,
@@ -78,7 +75,7 @@ export async function openServer(
     state.links.set(user, link);
   }
   const server: Server = {
-    name,
+    name: 'postgres',
     dataDir: dataDir.path,
     lasting: '',
     url: () => state.server!.url,
@@ -97,10 +94,10 @@ export async function openServer(
     start: () => start(state),
     signal: (signal) => signalAll(state.server?.pid, signal),
     configure: async (settings) => {
-      await writeFile(join(dataDir.path, name, 'postgresql.auto.conf'), server.lasting + settings);
+      await writeFile(join(dataDir.path, 'postgres', 'postgresql.auto.conf'), server.lasting + settings);
       if (state.up) process.kill(state.server!.pid, 'SIGHUP');
     },
-    forget: () => rm(join(dataDir.path, name), { recursive: true, force: true }),
+    forget: () => rm(join(dataDir.path, 'postgres'), { recursive: true, force: true }),
     crashes: () => state.crashes,
   };
   return server;

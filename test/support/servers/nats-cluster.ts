@@ -17,9 +17,18 @@ import { until } from '../until.js';
 
 export type NatsNode = {
   name: string;
+  /** The same over restarts. */
+  port: number;
+  /** Does nothing while it runs. */
   start(): Promise<void>;
+  /** In an orderly way. */
+  stop(): Promise<void>;
   /** SIGKILL; waits for its end. */
   kill(): Promise<void>;
+  /** SIGSTOP or SIGCONT; nothing while it is down. */
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void;
+  /** Deletes what JetStream has stored, while it is down. */
+  forget(): Promise<void>;
 };
 
 export type NatsCluster = {
@@ -29,20 +38,30 @@ export type NatsCluster = {
   withManager<T>(use: (manager: JetStreamManager) => Promise<T>): Promise<T>;
 };
 
+export type NatsClusterOptions = {
+  /** Where their data goes; a folder of its own by default. */
+  dir?: string;
+  /** Called when a node has ended that was neither stopped nor killed. */
+  onCrash?: (node: NatsNode) => void;
+};
+
 type Ports = { client: number; cluster: number };
 
 const SILENT: ServerLog = { debug: () => {}, warn: () => {}, error: () => {} };
 const SIZE = 3;
 
 /** Starts it until the test ends; resolves when it has elected a leader. */
-export async function startNatsCluster(test: Test): Promise<NatsCluster> {
-  const dir = await mkdtemp(join(tmpdir(), 'attest-cluster-'));
+export async function startNatsCluster(
+  test: Pick<Test, 'teardown'>,
+  { dir: wanted, onCrash = () => {} }: NatsClusterOptions = {},
+): Promise<NatsCluster> {
+  const dir = wanted ?? (await mkdtemp(join(tmpdir(), 'attest-cluster-')));
   // Teardowns run in reverse: the servers end before their folder is removed.
-  test.teardown(() => rm(dir, { recursive: true, force: true }));
+  if (wanted === undefined) test.teardown(() => rm(dir, { recursive: true, force: true }));
   const program = await natsServer();
   const ports = await Promise.all(Array.from({ length: SIZE }, findPorts));
   const nodes: NatsNode[] = [];
-  for (const i of ports.keys()) nodes.push(await makeNode(test, program, dir, ports, i));
+  for (const i of ports.keys()) nodes.push(await makeNode(test, { program, dir, ports, onCrash }, i));
   await Promise.all(nodes.map((node) => node.start()));
   const servers = ports.map(({ client }) => `127.0.0.1:${client}`);
   const withManager: NatsCluster['withManager'] = async (use) => {
@@ -57,53 +76,76 @@ export async function startNatsCluster(test: Test): Promise<NatsCluster> {
   return { url: servers.map((server) => `nats://${server}`).join(','), nodes, withManager };
 }
 
+type Cluster = { program: string; dir: string; ports: readonly Ports[]; onCrash: (node: NatsNode) => void };
+
 async function makeNode(
-  test: Test,
-  file: string,
-  parent: string,
-  ports: readonly Ports[],
+  test: Pick<Test, 'teardown'>,
+  { program, dir, ports, onCrash }: Cluster,
   i: number,
 ): Promise<NatsNode> {
   const name = `node-${i}`;
-  const cwd = join(parent, name);
+  const cwd = join(dir, name);
   await mkdir(cwd);
   await writeFile(join(cwd, 'server.conf'), configuration(name, ports, i));
   let server: ServerProcess | undefined;
-  const kill = async () => {
-    if (server === undefined) return;
-    process.kill(server.pid, 'SIGKILL');
-    await server.exited;
+  const end = async (how: (running: ServerProcess) => unknown) => {
+    const running = server;
     server = undefined;
+    if (running === undefined) return;
+    await how(running);
+    await running.exited;
   };
-  test.teardown(kill);
-  return {
+  const node: NatsNode = {
     name,
-    kill,
+    port: ports[i]!.client,
     start: async () => {
-      server = await startServerProcess(
-        { log: SILENT },
-        {
-          name: NATS_PROGRAM,
-          file,
-          args: ['--config', 'server.conf'],
-          cwd,
-          stopSteps: [{ signal: 'SIGKILL', waitMs: 10_000 }],
-          levelOf: () => 'debug',
-          isReady: (line) => line.includes('Server is ready'),
-          explainFailure: (lines) => new EmbeddedError('start_failed', lines.slice(-3).join(' ')),
-        },
-      );
+      if (server !== undefined) return;
+      const started = await startServer(program, cwd);
+      server = started;
+      void started.exited.then(() => {
+        if (server !== started) return;
+        server = undefined;
+        onCrash(node);
+      });
     },
+    stop: () => end((running) => running.stop()),
+    kill: () => end((running) => process.kill(running.pid, 'SIGKILL')),
+    signal: (signal) => {
+      if (server !== undefined) process.kill(server.pid, signal);
+    },
+    forget: () => rm(join(cwd, 'jetstream'), { recursive: true, force: true }),
   };
+  test.teardown(node.kill);
+  return node;
 }
 
+function startServer(file: string, cwd: string): Promise<ServerProcess> {
+  return startServerProcess(
+    { log: SILENT },
+    {
+      name: NATS_PROGRAM,
+      file,
+      args: ['--config', 'server.conf'],
+      cwd,
+      stopSteps: [
+        { signal: 'SIGTERM', waitMs: 10_000 },
+        { signal: 'SIGKILL', waitMs: 10_000 },
+      ],
+      levelOf: () => 'debug',
+      isReady: (line) => line.includes('Server is ready'),
+      explainFailure: (lines) => new EmbeddedError('start_failed', lines.slice(-3).join(' ')),
+    },
+  );
+}
+
+/** Clients learn no addresses: each has those of its setting, which may lead through proxies. */
 function configuration(name: string, ports: readonly Ports[], i: number): string {
   const routes = ports.filter((_, other) => other !== i).map(({ cluster }) => `nats://127.0.0.1:${cluster}`);
   return [
     `server_name: "${name}"`,
     `listen: "127.0.0.1:${ports[i]?.client}"`,
     'jetstream { store_dir: "." }',
-    `cluster { name: "test", listen: "127.0.0.1:${ports[i]?.cluster}", routes: [${routes.join(', ')}] }`,
+    `cluster { name: "test", no_advertise: true, listen: "127.0.0.1:${ports[i]?.cluster}", routes: [${routes.join(', ')}] }`,
     '',
   ].join('\n');
 }
