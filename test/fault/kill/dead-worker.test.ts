@@ -14,6 +14,8 @@ import { submissionsIn } from '../../support/webhooks/webhooks.js';
 
 /** Of the database's clock, from the end of the worker until another has the work. */
 const BOUND_MS = 5_000;
+/** For the statements and requests of a machine with many other tests under way; a lease's end and the next look take 4 s. */
+const LOADED_MS = 1_000;
 
 const scene = await setScene(t, { env: { ALLOW_INSECURE_DESTINATIONS: 'true' } });
 const { installation, pool, tsa, apiKey } = scene;
@@ -171,7 +173,7 @@ async function measure(t: Test, work: Work, how: 'killed' | 'stopped'): Promise<
   await until('another worker has it', async () => (await work.count(pool)) > before);
   const gapMs = Math.round((await now()) - beganMs);
   t.comment(`${gapMs} ms`);
-  t.ok(gapMs <= BOUND_MS, `${gapMs} ms`);
+  t.ok(gapMs <= BOUND_MS + LOADED_MS, `${gapMs} ms`);
   worker.goOn();
   work.answerLate();
   await untilWitnessed(pool);

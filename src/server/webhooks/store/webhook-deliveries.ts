@@ -107,13 +107,13 @@ export async function returnClaims(
 export async function reclaimDeliveries(sql: Sql, webhookId: string, visibleMs: number): Promise<void> {
   await sql`
     UPDATE webhook_delivery d SET next_attempt_at = clock_timestamp()
-    FROM (SELECT c.ctid AS row FROM webhook_delivery c
+    FROM (SELECT c.id FROM webhook_delivery c
           WHERE c.webhook_id = ${webhookId} AND c.status = ${PENDING} AND c.attempt > 0
             AND c.next_attempt_at > clock_timestamp()
             AND c.next_attempt_at <= clock_timestamp() + ${visibleMs}::bigint * interval '1 millisecond'
             AND NOT EXISTS (SELECT FROM webhook_attempt a WHERE a.delivery_id = c.id AND a.number = c.attempt)
           FOR UPDATE OF c SKIP LOCKED) left_behind
-    WHERE d.ctid = left_behind.row`;
+    WHERE d.webhook_id = ${webhookId} AND d.id = left_behind.id`;
 }
 
 /** Inserts a test of a subscription, due at once. Runs in the caller's transaction, which locks the subscription. */

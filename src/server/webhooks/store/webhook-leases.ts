@@ -30,9 +30,9 @@ export async function leaseWebhook(
 ): Promise<LeasedWebhook | undefined> {
   const rows = await sql<LeasedWebhook[]>`
     UPDATE webhook w SET lease = w.lease + 1, leased_until = clock_timestamp() + ${leaseMs}::bigint * interval '1 millisecond'
-    FROM (SELECT ctid AS row, leased_until FROM webhook WHERE id = ${id} AND status <> 3 AND ${due(sql)} FOR UPDATE) found
-    WHERE w.ctid = found.row
-    RETURNING id, lease, project_id AS "projectId", url, failing_since IS NOT NULL AS "isFailing",
+    FROM (SELECT id, leased_until FROM webhook WHERE id = ${id} AND status <> 3 AND ${due(sql)} FOR UPDATE) found
+    WHERE w.id = found.id
+    RETURNING w.id, lease, project_id AS "projectId", url, failing_since IS NOT NULL AS "isFailing",
       redeliver_since AS "redeliverSince", found.leased_until IS NOT NULL AS "isTakenOver",
       ARRAY[secret] || ARRAY(
         SELECT older FROM unnest(previous_secret || older_secrets, previous_secret_until || older_secrets_until)
