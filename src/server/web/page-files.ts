@@ -10,6 +10,8 @@ type PageFiles = {
   readDocument(): PublicResponse;
   /** Returns a script or style by its name. Returns undefined if the page has none of this name. */
   readAsset(name: string): PublicResponse | undefined;
+  /** Returns every script and style. */
+  listAssets(): { name: string; file: PublicResponse }[];
 };
 
 const BUILT = new URL('../../../web/', import.meta.url);
@@ -34,6 +36,17 @@ export function openPageFiles(name: string): PageFiles {
     return known;
   };
   let names: ReadonlySet<string> | undefined;
+  const readNames = () => {
+    names ??= new Set(readdirSync(new URL('assets/', folder)));
+    return names;
+  };
+  const readAsset = (asset: string) => {
+    const contentType = ASSET_TYPES.get(asset.split('.').at(-1) ?? '');
+    if (contentType === undefined || !readNames().has(asset)) return undefined;
+    return read(`asset ${asset}`, () =>
+      fileOf(readFileSync(new URL(`assets/${asset}`, folder)), { contentType, cacheControl: FOREVER }),
+    );
+  };
   return {
     readDocument: () =>
       read('document', () =>
@@ -42,14 +55,12 @@ export function openPageFiles(name: string): PageFiles {
           cacheControl: REVALIDATED,
         }),
       ),
-    readAsset: (asset) => {
-      names ??= new Set(readdirSync(new URL('assets/', folder)));
-      const contentType = ASSET_TYPES.get(asset.split('.').at(-1) ?? '');
-      if (contentType === undefined || !names.has(asset)) return undefined;
-      return read(`asset ${asset}`, () =>
-        fileOf(readFileSync(new URL(`assets/${asset}`, folder)), { contentType, cacheControl: FOREVER }),
-      );
-    },
+    readAsset,
+    listAssets: () =>
+      [...readNames()].flatMap((name) => {
+        const file = readAsset(name);
+        return file === undefined ? [] : [{ name, file }];
+      }),
   };
 }
 

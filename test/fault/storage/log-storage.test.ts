@@ -1,27 +1,18 @@
 /** The public log in a folder that a web server serves: whole while no API process runs, after kills of workers, too. */
-import { createReadStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join, normalize } from 'node:path';
+import { join } from 'node:path';
 import t from 'tap';
 import { newCreation, send } from '../../support/calling/load.js';
 import { runHere } from '../../support/calling/run-cli.js';
+import { serveFolder } from '../../support/exports/static-folder.js';
 import { setScene } from '../../support/fault-fixture.js';
 import { until } from '../../support/until.js';
 import { untilWitnessed } from '../../support/wait-for-idle.js';
 
 const folder = await mkdtemp(join(tmpdir(), 'attest-log-storage-'));
 t.teardown(() => rm(folder, { recursive: true }));
-const server = createServer(({ url = '/' }, response) => {
-  const file = createReadStream(join(folder, normalize(url)));
-  file.on('error', () => response.writeHead(404).end());
-  file.pipe(response);
-});
-await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-t.teardown(() => server.close());
-const verifyUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/verify`;
+const verifyUrl = `${await serveFolder(t, folder)}/verify`;
 
 const { installation, pool, apiKey } = await setScene(t, {
   env: { LOG_STORAGE: join(folder, 'verify'), VERIFY_URL: verifyUrl },

@@ -36,6 +36,7 @@ import { deleteWorker, recordWorker } from '../../pipeline/workers.js';
 import type { StorageDeps } from '../../public/storage/log-storage.js';
 import { createLogStorer, type LogStorer } from '../../public/storage/log-storer.js';
 import type { StopConsuming } from '../../queue/consume.js';
+import { readStoredPage } from '../../web/stored-page.js';
 import { setUpWitnesses, type WitnessSetup } from '../../witnessing/set-up-witnesses.js';
 import { setUpSecretKeys } from '../secret-key-manager.js';
 import type { Standby } from '../standby.js';
@@ -153,7 +154,8 @@ async function openStorer(
   if (config.logStorage === undefined) return undefined;
   const storage = await openOperatorStore(config.logStorage);
   hooks.add(storage.close);
-  return createLogStorer({ ...deps, storage, logCache: await openLogCache(deps.pool) }, verifyUrl);
+  const sources = { verifyUrl, verifyPage: readStoredPage() };
+  return createLogStorer({ ...deps, storage, logCache: await openLogCache(deps.pool) }, sources);
 }
 
 /** Opens the database and stores the configured logs and witnesses. */

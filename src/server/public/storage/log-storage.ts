@@ -31,7 +31,7 @@ export async function addFile(
   { storage: { store, nameOf, location }, signal }: StorageDeps,
   name: string,
   kind: FileKind,
-  content: Uint8Array,
+  content: Uint8Array | string,
 ): Promise<void> {
   const object = objectOf(nameOf(name), kind, content);
   if (await store.write(object, undefined, signal)) return;

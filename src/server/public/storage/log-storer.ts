@@ -1,5 +1,6 @@
 /** Keeps LOG_STORAGE up with the tables: one worker at a time for each log, which holds the log's advisory lock. */
 import { FormatError } from '../../../proof/bytes/format-error.js';
+import type { Logger } from '../../core/logger.js';
 import type { Pool } from '../../database/connect.js';
 import { DestinationError } from '../../exports/destinations/destination.js';
 import { SigningError } from '../../keys/signing-error.js';
@@ -7,7 +8,7 @@ import { type Log, LogLock } from '../../log/store/logs.js';
 import { findNewestCosigned } from '../log-reader.js';
 import { StorageConflict, type StorageDeps } from './log-storage.js';
 import { storeLog } from './store-log.js';
-import { createRootsStorer } from './store-roots.js';
+import { createRootsStorer, type RootsSources } from './store-roots.js';
 
 const SIGN_OF_LIFE_MS = 1_000;
 
@@ -15,33 +16,20 @@ const SIGN_OF_LIFE_MS = 1_000;
 export type LogStorer = {
   /** Writes what is published and not stored. */
   storeLogs(): Promise<void>;
-  /** Writes trust roots and TUF metadata that have changed. */
+  /** Writes trust roots, TUF metadata and the verify page, if they have changed. */
   storeRoots(): Promise<void>;
   /** The tree size in the storage, as this worker last saw it, by the log's origin. */
   sizes(): ReadonlyMap<string, number>;
 };
 
-/** Creates a storer. A storage that fails is logged once, until it works again. */
-export function createLogStorer(deps: StorageDeps, verifyUrl: () => string): LogStorer {
+/** Creates a storer. */
+export function createLogStorer(deps: StorageDeps, sources: RootsSources): LogStorer {
   /** By origin the batch and cosignatures that the storage has: their note, empty before the first batch. */
   const notes = new Map<string, string>();
   const sizes = new Map<string, number>();
-  const rootsStorer = createRootsStorer(deps, verifyUrl);
-  let failing: string | undefined;
-  const tolerating = async (work: () => Promise<void>) => {
-    try {
-      await work();
-    } catch (error) {
-      const { message } = error as Error;
-      if (!isOfStorage(error)) throw error;
-      if (failing !== message)
-        deps.log.error({ reason: message }, 'the public log is not written to LOG_STORAGE');
-      failing = message;
-      return;
-    }
-    if (failing !== undefined) deps.log.info('the public log is written to LOG_STORAGE again');
-    failing = undefined;
-  };
+  const rootsStorer = createRootsStorer(deps, sources);
+  const toleratingLogs = tolerating(deps.log, 'the public log');
+  const toleratingRoots = tolerating(deps.log, 'trust roots, TUF metadata and the verify page');
   const store = async (log: Log) => {
     const newest = await findNewestCosigned(deps.pool, log.id);
     const { note, treeSize } = newest ?? { note: '', treeSize: 0 };
@@ -54,19 +42,37 @@ export function createLogStorer(deps: StorageDeps, verifyUrl: () => string): Log
   };
   return {
     storeLogs: () =>
-      tolerating(async () => {
+      toleratingLogs(async () => {
         await deps.logCache.refresh();
         for (const log of deps.logCache.allLogs()) {
           if (!sizes.has(log.origin)) sizes.set(log.origin, 0);
           await store(log);
         }
       }),
-    storeRoots: () => tolerating(rootsStorer),
+    storeRoots: () => toleratingRoots(rootsStorer),
     sizes: () => sizes,
   };
 }
 
-function isOfStorage(error: unknown): boolean {
+/** Runs what writes `what`. A storage that fails is logged once, until it works again. */
+function tolerating(log: Logger, what: string): (work: () => Promise<void>) => Promise<void> {
+  let failing: string | undefined;
+  return async (work) => {
+    try {
+      await work();
+    } catch (error) {
+      if (!isOfStorage(error)) throw error;
+      if (failing !== error.message)
+        log.error({ reason: error.message }, `LOG_STORAGE is not written: ${what}`);
+      failing = error.message;
+      return;
+    }
+    if (failing !== undefined) log.info(`LOG_STORAGE is written again: ${what}`);
+    failing = undefined;
+  };
+}
+
+function isOfStorage(error: unknown): error is Error {
   return (
     error instanceof StorageConflict ||
     error instanceof DestinationError ||

@@ -14,6 +14,7 @@ import { getLog } from '../../../../src/server/log/store/logs.js';
 import type { StorageDeps } from '../../../../src/server/public/storage/log-storage.js';
 import { createLogStorer } from '../../../../src/server/public/storage/log-storer.js';
 import { storeLog } from '../../../../src/server/public/storage/store-log.js';
+import { readStoredPage } from '../../../../src/server/web/stored-page.js';
 import { BUCKET, bucketAt, startStore } from '../../../support/exports/s3/fixture.js';
 import {
   drain,
@@ -26,6 +27,7 @@ import { testDatabase } from '../../../support/servers/shared-servers.js';
 import { leafHashOf, splitEntries, splitHashes, tilesOf, treeHash } from '../tree-of-tiles.js';
 
 const LIVE = 'log/live';
+const SOURCES = { verifyUrl: () => 'https://log.example.com', verifyPage: readStoredPage() };
 
 async function temporaryFolder(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'attest-log-storage-'));
@@ -166,7 +168,7 @@ t.test('workers at once write a bucket, and each object is cached as long as it 
   const server = await startStore(t);
   const storage = await openOperatorStore({ storage: bucketAt(server.url, 'public') });
   t.teardown(storage.close);
-  const storers = [1, 2, 3].map(() => createLogStorer({ ...deps, storage }, () => 'https://log.example.com'));
+  const storers = [1, 2, 3].map(() => createLogStorer({ ...deps, storage }, SOURCES));
   for (let round = 0; round < 5; round++) {
     await grow(test, 60);
     await Promise.all(storers.map(({ storeLogs }) => storeLogs()));
@@ -187,8 +189,17 @@ t.test('workers at once write a bucket, and each object is cached as long as it 
     'trusted_root.test.json',
     'policy',
     'policy.test',
+    'index.html',
   ])
     t.ok(objects?.has(`public/${name}`), name);
+  const puts = server.requests.filter(({ method }) => method === 'PUT').map(({ key }) => key);
+  const { assets } = SOURCES.verifyPage;
+  t.ok(assets.length >= 2);
+  for (const { name } of assets) {
+    t.match(cached(`public/${name}`), { 'cache-control': /immutable/ });
+    t.ok(puts.indexOf(`public/${name}`) < puts.indexOf('public/index.html'), 'the document comes last');
+  }
+  t.match(cached('public/index.html'), { 'content-type': 'text/html; charset=utf-8' });
   server.requests.length = 0;
   await storers[0]?.storeLogs();
   await storers[0]?.storeRoots();
@@ -200,7 +211,7 @@ t.test('a storage that is away is logged once, and caught up with', async (t) =>
   const server = await startStore(t);
   const storage = await openOperatorStore({ storage: bucketAt(server.url, 'public') });
   t.teardown(storage.close);
-  const storer = createLogStorer({ ...deps, storage }, () => 'https://log.example.com');
+  const storer = createLogStorer({ ...deps, storage }, SOURCES);
   await server.goAway();
   await grow(test, 2);
   for (let run = 0; run < 3; run++) await storer.storeLogs();
@@ -211,7 +222,7 @@ t.test('a storage that is away is logged once, and caught up with', async (t) =>
     .filter(({ msg }) => /LOG_STORAGE/.test(String(msg)))
     .map(({ level, msg }) => `${level} ${msg}`);
   t.same(said, [
-    'error the public log is not written to LOG_STORAGE',
-    'info the public log is written to LOG_STORAGE again',
+    'error LOG_STORAGE is not written: the public log',
+    'info LOG_STORAGE is written again: the public log',
   ]);
 });
