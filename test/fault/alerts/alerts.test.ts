@@ -8,6 +8,7 @@ import {
   disproveFiring,
   IDLE,
   type Scrapes,
+  STORED,
   scrapeAll,
   scrapeUntil,
 } from '../../support/judging/alerts.js';
@@ -46,7 +47,7 @@ const read = async () => {
   await get('attestations/sub_00000000000000000000000000');
 };
 await read();
-const health = await scrapeOnce(/^attest_api_processes_ready 2/m, ...IDLE);
+const health = await scrapeOnce(/^attest_api_processes_ready 2/m, ...IDLE, STORED);
 
 t.test('health fires nothing', async (t) => {
   t.equal(await disproveFiring({ before: health, during: health }, []), undefined);
@@ -166,7 +167,7 @@ t.test('a witness that fails', async (t) => {
     const [{ failures = 0 } = {}] = await pool`SELECT max(failures) AS failures FROM witness_state`;
     return failures >= 5;
   });
-  const during = await scrapeOnce(/^attest_witness_consecutive_failures\{.*\} [5-9]/m);
+  const during = await scrapeOnce(/^attest_witness_consecutive_failures\{.*\} [5-9]/m, STORED);
   t.equal(await disproveFiring({ before: health, during }, ['AttestWitnessFailing']), undefined);
   tsa.mood = 'answers';
   await letWitnessesBeAsked(pool);

@@ -37,6 +37,10 @@ export const IDLE = ['attest_log_unsealed_leaves', 'attest_batches_unpublished']
   (name) => new RegExp(`^${name}\\{log="live\\.log\\.example\\.com"\\} 0$`, 'm'),
 );
 
+/** Of a worker that has written all that is sealed to LOG_STORAGE. */
+export const STORED =
+  /^attest_log_sealed_leaves\{log="live\.log\.example\.com"\} (\d+)$[\s\S]*^attest_log_stored_size\{log="live\.log\.example\.com"\} \1$/m;
+
 /** The scrapes once each of the lines is in one of them. */
 export function scrapeUntil(
   processes: Readonly<Record<string, { opsUrl: string }>>,

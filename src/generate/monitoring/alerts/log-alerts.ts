@@ -67,6 +67,18 @@ export const LOGS: readonly Alert[] = [
       "The register cannot be written (the worker's `/readyz`), or was lost: [backup](operating.md#backup)",
   },
   {
+    name: 'AttestLogStorageBehind',
+    expr:
+      'max by (log) (attest_log_stored_size) ' +
+      '< on (log) max by (log) (attest_log_sealed_leaves offset 5m) ' +
+      'unless on (log) min by (log) (min_over_time(attest_batches_unpublished[5m])) > 0',
+    for: '5m',
+    severity: 'ticket',
+    summary: 'what was published ten minutes ago is not in `LOG_STORAGE`',
+    action:
+      'Workers log why: `LOG_STORAGE is not written`; `attest doctor` tries it. A store that is new is filled first',
+  },
+  {
     name: 'AttestBatchesUnsettled',
     expr: 'max by (log) (attest_batches_oldest_unsettled_seconds) > 3600',
     for: '5m',

@@ -119,6 +119,7 @@ const LOGS: readonly PanelOf[] = [
       [most('attest_log_sealed_leaves', 'log'), '{{log}} sealed'],
       [most('attest_log_unsealed_leaves', 'log'), '{{log}} unsealed'],
       [most('attest_log_unindexed_leaves', 'log'), '{{log}} not in the index'],
+      [most('attest_log_stored_size', 'log'), '{{log}} in LOG_STORAGE'],
     ],
   },
   {
