@@ -7,8 +7,8 @@ cosign), sigstore-go, sigstore-python, Sigstore's timestamp-authority, tspclient
 client in Go that buf and protoc-gen-go make with the buf.gen.yaml of docs/clients, REST clients that openapi-generator
 (Python, Java, Go, TypeScript), openapi-python-client, oapi-codegen and hey-api make of the OpenAPI document, a table of
 tampered bundles, Connect's conformance cases for a server of test/interop on the service's path for RPCs (those that
-fail are in test/interop/conformance/known-failing.txt, each with its reason), for exports the S3-compatible store
-versitygw, for images go-containerregistry's registry and Debian's docker-registry with cosign and oras, for the rules of
+fail are in test/interop/conformance/known-failing.txt, each with its reason), for exports and the public log the
+S3-compatible store versitygw, for images go-containerregistry's registry and Debian's docker-registry with cosign and oras, for the rules of
 docs/policies.md OPA, conftest, kyverno-json, Conforma's rules, cosign and in-toto's attestation-verifier, for the TUF
 repository cosign, npm sigstore and python-tuf, for C2SP witnesses litewitness and torchwood, for COSE receipts
 scitt-cose, for OpenTimestamps ots, and for EVM witnesses cast. Sigstore's timestamp-authority is a witness of the
@@ -25,11 +25,12 @@ openapi-python-client from PyPI, cast and hey-api from npm, and openapi-generato
 Java clients need goes into Maven's own cache. The first run takes some minutes and 2 GB, the next ones some minutes.
 
   --install    only install
+  --only       names of checks, with commas between, such as exports,stored-log: with what is installed already
   --keep       keep the folder with the bundles, and say where it is
   --sources    URL or folder that has the repositories as owner/name (https://github.com)`;
 
 /** What to do. */
-export type Options = { installOnly: boolean; keep: boolean; sources: string };
+export type Options = { installOnly: boolean; keep: boolean; sources: string; only: readonly string[] };
 
 /** Reads the command line. Throws an Error that says what is wrong; undefined when help is wanted. */
 export function readOptions(args: string[]): Options | undefined {
@@ -38,11 +39,13 @@ export function readOptions(args: string[]): Options | undefined {
     options: {
       help: { type: 'boolean', short: 'h' },
       install: { type: 'boolean' },
+      only: { type: 'string', default: '' },
       keep: { type: 'boolean' },
       sources: { type: 'string' },
     },
   });
   if (values.help) return undefined;
   const { install = false, keep = false, sources = 'https://github.com' } = values;
-  return { installOnly: install, keep, sources };
+  const only = values.only.split(',').filter((name) => name !== '');
+  return { installOnly: install, keep, sources, only };
 }

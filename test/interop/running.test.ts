@@ -1,6 +1,6 @@
 import t from 'tap';
 import { type Row, tableOf } from './rows.js';
-import { runAll } from './running.js';
+import { chooseChecks, runAll } from './running.js';
 
 const row = (tool: string): Row => ({ tool, what: 'a file', does: 'accepts', isRight: true, said: '' });
 
@@ -38,4 +38,14 @@ t.test('checks run in turn, each with the scene', async (t) => {
   };
   t.strictSame(await runAll([checking('one'), checking('two')], { dir: '/x' }), []);
   t.strictSame(seen, ['one of /x', 'two of /x']);
+});
+
+t.test('checks are chosen by their names, in their own order', async (t) => {
+  const checkLast = async () => [];
+  const checkStoredLog = async () => [];
+  const checks = [checkStoredLog, checkLast];
+  t.strictSame(chooseChecks(checks, []), checks);
+  t.strictSame(chooseChecks(checks, ['last', 'stored-log']), checks);
+  t.strictSame(chooseChecks(checks, ['stored-log']), [checkStoredLog]);
+  t.throws(() => chooseChecks(checks, ['first']), /there is no check first; there are stored-log, last$/);
 });

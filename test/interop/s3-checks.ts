@@ -1,32 +1,20 @@
 /** Exports to a store that was not written for us: versitygw, over a folder. */
-import { spawn } from 'node:child_process';
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { OpenDestination } from '../../src/server/exports/destinations/destination.js';
 import { raceWrites } from '../../src/server/exports/destinations/race.js';
-import {
-  BUCKET,
-  OWNER,
-  objectOf,
-  openBucket,
-  randomContent,
-  writing,
-} from '../support/exports/s3/fixture.js';
-import { findFreePort } from '../support/servers/free-port.js';
-import { until } from '../support/until.js';
+import { objectOf, openBucket, randomContent, writing } from '../support/exports/s3/fixture.js';
 import { accepting, type Row, refusing } from './rows.js';
-import { tool } from './tools.js';
+import { startVersitygw, VERSITYGW } from './storage/versitygw.js';
 
 const MIB = 1024 * 1024;
 const IN_PARTS = { multipartBytes: 6 * MIB, partBytes: 5 * MIB };
-const STORE = 'versitygw';
+const STORE = VERSITYGW;
 
 /** A probe, the revisions of an object, and an object in parts. */
 export async function checkExports({ dir }: { dir: string }): Promise<Row[]> {
   const stops: (() => unknown)[] = [];
   const after = { teardown: (stop: () => unknown) => void stops.push(stop) };
   try {
-    const url = await startStore(dir, after);
+    const url = await startVersitygw(dir, after);
     const bucket = await openBucket(after, { url }, {}, IN_PARTS);
     const stranger = await openBucket(after, { url }, { secretAccessKey: 'not/the/secret' });
     return [
@@ -40,24 +28,6 @@ export async function checkExports({ dir }: { dir: string }): Promise<Row[]> {
   } finally {
     for (const stop of stops.reverse()) await stop();
   }
-}
-
-async function startStore(
-  dir: string,
-  { teardown }: { teardown: (stop: () => unknown) => void },
-): Promise<string> {
-  const [data, sidecar] = [join(dir, 's3-data'), join(dir, 's3-metadata')];
-  await mkdir(join(data, BUCKET), { recursive: true });
-  await mkdir(sidecar);
-  const host = `127.0.0.1:${await findFreePort()}`;
-  const { accessKeyId, secretAccessKey } = OWNER;
-  const env = { ...process.env, ROOT_ACCESS_KEY: accessKeyId, ROOT_SECRET_KEY: secretAccessKey };
-  const args = ['--port', host, '--region', 'us-east-1', 'posix', '--sidecar', sidecar, data];
-  const store = spawn(tool(STORE), args, { env, stdio: 'ignore' });
-  const ended = new Promise((resolve) => store.once('close', resolve));
-  teardown(() => store.kill() && ended);
-  await until('the store answers', async () => (await fetch(`http://${host}/`)).status > 0);
-  return `http://${host}`;
 }
 
 async function probing(what: string, bucket: OpenDestination): Promise<Row> {
