@@ -26,12 +26,7 @@ t.test('a bundle is verified against the trust roots beside the page', async (t)
   const headers = { authorization: `Bearer ${apiKey}` };
   const answer = await fetch(`${api.baseUrl}/v1/attestations/${body.id}/bundle`, { headers });
   const bundle = new Uint8Array(await answer.arrayBuffer());
-  await until('the page is stored, and the key that signed', async () => {
-    const [page, roots] = await Promise.all(
-      ['index.html', 'trust_roots.json'].map((name) => fetch(`${verifyUrl}/${name}`)),
-    );
-    return page?.ok && roots?.ok && /"fingerprint_sha256"/.test(await roots.text());
-  });
+  await until('the page is stored', async () => (await fetch(`${verifyUrl}/index.html`)).ok);
   for (const one of [api, worker]) await one.kill();
   await browser.visit(t, { origin: verifyUrl }, async ({ page, takeProblems }) => {
     await page.goto(`${verifyUrl}/index.html`);

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ulid } from 'ulid';
 import type { Config } from '../../../config/config.js';
@@ -153,6 +154,8 @@ async function openStorer(
 ): Promise<LogStorer | undefined> {
   if (config.logStorage === undefined) return undefined;
   const storage = await openOperatorStore(config.logStorage);
+  // Each write in progress has a listener or two.
+  setMaxListeners(0, deps.signal);
   hooks.add(storage.close);
   const sources = { verifyUrl, verifyPage: readStoredPage() };
   return createLogStorer({ ...deps, storage, logCache: await openLogCache(deps.pool) }, sources);

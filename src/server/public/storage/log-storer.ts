@@ -27,7 +27,7 @@ export function createLogStorer(deps: StorageDeps, sources: RootsSources): LogSt
   /** By origin the batch and cosignatures that the storage has: their note, empty before the first batch. */
   const notes = new Map<string, string>();
   const sizes = new Map<string, number>();
-  const rootsStorer = createRootsStorer(deps, sources);
+  const { storeTrustRoots, storeAll } = createRootsStorer(deps, sources);
   const toleratingLogs = tolerating(deps.log, 'the public log');
   const toleratingRoots = tolerating(deps.log, 'trust roots, TUF metadata and the verify page');
   const store = async (log: Log) => {
@@ -35,7 +35,7 @@ export function createLogStorer(deps: StorageDeps, sources: RootsSources): LogSt
     const { note, treeSize } = newest ?? { note: '', treeSize: 0 };
     if (notes.get(log.origin) === note) return;
     await withLock(deps.pool, log, async () => {
-      const size = await storeLog(deps, log);
+      const size = await storeLog({ ...deps, storeTrustRoots }, log);
       sizes.set(log.origin, size);
       if (size === treeSize) notes.set(log.origin, note);
     });
@@ -49,7 +49,7 @@ export function createLogStorer(deps: StorageDeps, sources: RootsSources): LogSt
           await store(log);
         }
       }),
-    storeRoots: () => toleratingRoots(rootsStorer),
+    storeRoots: () => toleratingRoots(storeAll),
     sizes: () => sizes,
   };
 }

@@ -1,7 +1,7 @@
 /**
  * Consumes: published batches beyond the checkpoint in LOG_STORAGE.
- * Commit point: the checkpoint's object. It is written after the tiles and entry bundles that it covers, over the version
- * that was read before the tables were.
+ * Commit point: the checkpoint's object. It is written after the tiles and entry bundles that it covers and the trust
+ * roots, over the version that was read before the tables were.
  * Emits: nothing.
  * A crash leaves: tiles, which the next run finds in their place.
  */
@@ -17,10 +17,14 @@ import { readEntryBundle } from '../entry-bundle.js';
 import { findNewestCosigned, signEmptyCheckpoint } from '../log-reader.js';
 import { CHECKPOINT, TILE } from '../public-files.js';
 import { addFile, replaceFile, StorageConflict, type StorageDeps } from './log-storage.js';
+import type { RootsStorer } from './store-roots.js';
 
 /** Leaves between two checkpoints while a log that is ahead is written: what a crash repeats. */
 const STEP_LEAVES = 65_536;
 const PARALLEL = 8;
+
+/** Dependencies of {@link storeLog}. Without its keys in the trust roots an auditor would take a new entry for a forged one. */
+export type StoreLogDeps = StorageDeps & Pick<RootsStorer, 'storeTrustRoots'>;
 
 /** A published checkpoint. */
 type Published = Pick<BatchRow, 'treeSize' | 'note'>;
@@ -34,7 +38,7 @@ type StoredCheckpoint = { size: number; rootHash: Uint8Array; note: string; vers
  *
  * @returns the size of the tree that the storage has
  */
-export async function storeLog(deps: StorageDeps, log: Log, stepLeaves = STEP_LEAVES): Promise<number> {
+export async function storeLog(deps: StoreLogDeps, log: Log, stepLeaves = STEP_LEAVES): Promise<number> {
   for (;;) {
     const stored = await readStored(deps, log);
     const newest =
@@ -45,6 +49,7 @@ export async function storeLog(deps: StorageDeps, log: Log, stepLeaves = STEP_LE
     const next = from === newest.treeSize ? newest : await nextBatch(deps, log, { from, stepLeaves, newest });
     for (const group of groups(grownTiles(from, next.treeSize), PARALLEL))
       await Promise.all(group.map((address) => storeTile(deps, log, address)));
+    await deps.storeTrustRoots();
     const written = { kind: CHECKPOINT, content: next.note, over: stored };
     if (!(await replaceFile(deps, checkpointName(log), written))) return from;
     if (next.treeSize === newest.treeSize) return newest.treeSize;

@@ -23,11 +23,19 @@ export type RootsSources = {
 
 type Make = () => Promise<string | Uint8Array | undefined>;
 
-/** Creates what writes the files that have changed since it last ran, or that the storage lacks. */
+/** Writes files that have changed since it last wrote them, or that the storage lacks. */
+export type RootsStorer = {
+  /** Writes trust_roots.json: before each checkpoint, whose entries may be signed by a new key. */
+  storeTrustRoots(): Promise<void>;
+  /** Writes all of them. */
+  storeAll(): Promise<void>;
+};
+
+/** Creates a storer. */
 export function createRootsStorer(
   deps: StorageDeps,
   { verifyUrl, verifyPage: { document, assets } }: RootsSources,
-): () => Promise<void> {
+): RootsStorer {
   /** By name the SHA-256 of what the storage had when this process last looked. */
   const known = new Map<string, string>();
   const added = new Set<string>();
@@ -47,9 +55,11 @@ export function createRootsStorer(
       stored?.sha256 === hash || (await replaceFile(deps, name, { kind, content: current, over: stored }));
     if (isThere) known.set(name, hash);
   };
-  return async () => {
-    const roots = () => createTrustRootsReader(deps.pool, verifyUrl, Date.now);
-    await update(TRUST_ROOTS.slice(1), ROOTS, async () => (await roots().read()).json().bytes);
+  const roots = () => createTrustRootsReader(deps.pool, verifyUrl, Date.now);
+  const storeTrustRoots = () =>
+    update(TRUST_ROOTS.slice(1), ROOTS, async () => (await roots().read()).json().bytes);
+  const storeAll = async () => {
+    await storeTrustRoots();
     for (const { path, environment } of TRUSTED_ROOTS)
       await update(path.slice(1), ROOTS, async () => JSON.stringify(await roots().readSigstore(environment)));
     for (const { path, environment } of POLICIES)
@@ -62,6 +72,7 @@ export function createRootsStorer(
     for (const { name, kind, content } of assets) await add(name, kind, async () => content);
     await update(document.name, document.kind, async () => document.content);
   };
+  return { storeTrustRoots, storeAll };
 }
 
 function sha256Hex(content: string | Uint8Array): string {
