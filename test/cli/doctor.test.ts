@@ -153,6 +153,41 @@ t.test('a register in a bucket is raced, and what is wrong with the bucket is na
   t.equal(missing.code, 1);
 });
 
+t.test('the storage of the public log is raced, and what it has of each log is compared', async (t) => {
+  const server = await startStore(t);
+  const { options } = bucketAt(server.url);
+  const storage = (bucket: string) => `s3://${bucket}/p?${new URLSearchParams(options)}`;
+  const withStorage = (bucket = BUCKET) => examine({ LOG_STORAGE: storage(bucket) });
+  const empty = await withStorage();
+  t.match(empty.find('log storage'), { status: 'ok', detail: /one writer won each of 10 races/ });
+  const ofLog = 'log storage live.log.example.com';
+  t.match(empty.find(ofLog), { status: 'warning', detail: /^0 of [1-9]\d* published leaves; a worker/ });
+  t.equal(empty.code, 0);
+  installation.env.LOG_STORAGE = storage(BUCKET);
+  const worker = await installation.startWorker();
+  await until('it is stored', async () => (await withStorage()).find(ofLog)?.status === 'ok');
+  await worker.kill();
+  server.fail(({ operation, key }) =>
+    operation === 'PutObject' && key.startsWith('p/doctor/')
+      ? { kind: 'answer', with: (response) => response.writeHead(200, { etag: '"a"' }).end() }
+      : undefined,
+  );
+  const careless = await withStorage();
+  t.match(careless.find('log storage'), { status: 'failed', detail: /lose races/ });
+  t.equal(careless.code, 1);
+  server.fail(() => undefined);
+  const missing = await withStorage('missing');
+  t.match(missing.find('log storage'), { status: 'failed', detail: /bucket does not exist/ });
+  const folder = join(t.testdirName, 'public');
+  await mkdir(join(folder, 'log/live'), { recursive: true });
+  const note =
+    'live.log.example.com\n999\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n— live.log.example.com AAAAAAAA\n';
+  await writeFile(join(folder, 'log/live/checkpoint'), note);
+  const other = await examine({ LOG_STORAGE: folder });
+  t.match(other.find(ofLog), { status: 'failed', detail: /has a checkpoint of size 999/ });
+  delete installation.env.LOG_STORAGE;
+});
+
 t.test('a witness that fails, and one that is silent', async (t) => {
   tsa.mood = 'fails';
   t.match((await examine()).failed, [{ check: 'witness foreign', detail: /status 503/ }]);

@@ -1,17 +1,11 @@
 /** Checks of the logs: register, keys, witnesses behind. */
-import { randomBytes } from 'node:crypto';
-import { rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Config } from '../../../config/config.js';
-import type { Storage } from '../../../config/object-storage.js';
 import { equalBytes } from '../../../proof/bytes/primitives.js';
 import { ENVIRONMENTS, environmentName } from '../../../protocol/environment.js';
 import { openStatementKeys } from '../../attestations/signing/statement-keys.js';
-import { hasErrno } from '../../core/files/errno.js';
 import type { ShutdownHooks } from '../../core/shutdown.js';
 import type { Pool } from '../../database/connect.js';
 import { openOperatorStore } from '../../exports/destinations/operator-store.js';
-import { raceWrites } from '../../exports/destinations/race.js';
 import { openTufKeys } from '../../keys/tuf-keys.js';
 import { readLogKeyStates } from '../../log/log-key-states.js';
 import { openLogKeys } from '../../log/log-keys.js';
@@ -20,8 +14,7 @@ import { listLogs } from '../../log/store/logs.js';
 import { openRegister } from '../../witnessing/register/open-register.js';
 import { logManager } from '../log-manager.js';
 import { type Check, failed, ok, type Result, warning } from './finding.js';
-
-const RACE_MS = 20_000;
+import { raceStorage, storageCheck, tryFolder } from './storage-checks.js';
 
 type LogConfig = Pick<Config, 'secrets' | 'checkpointRegister' | 'logDomain' | 'logStorage'>;
 type Hooks = Pick<ShutdownHooks, 'add'>;
@@ -39,7 +32,7 @@ export function keyChecks(pool: Pool, { secrets }: LogConfig, hooks: Hooks): Che
 export function logChecks(pool: Pool, config: LogConfig): Check[] {
   return [
     { name: 'register', run: () => checkRegister(config) },
-    ...(config.logStorage === undefined ? [] : [storageCheck(config.logStorage)]),
+    ...(config.logStorage === undefined ? [] : [storageCheck(pool, config.logStorage)]),
     { name: 'log', run: () => checkLogs(pool, config) },
   ];
 }
@@ -77,7 +70,7 @@ async function checkTufKeys({ tuf }: Config['secrets'], hooks: Hooks): Promise<R
 
 /** A folder is written to; conditional writes to a store are raced; of a witness the live log's entry is read. */
 async function checkRegister({ checkpointRegister: place, logDomain }: LogConfig): Promise<Result[]> {
-  if (typeof place !== 'string' && 'storage' in place) return raceStorage(place);
+  if (typeof place !== 'string' && 'storage' in place) return raceRegister(place);
   if (typeof place !== 'string') {
     await (await openRegister(place)).read(`live.${logDomain ?? 'log.example.com'}`);
     return [ok(`the witness ${place.url} answers`)];
@@ -85,36 +78,14 @@ async function checkRegister({ checkpointRegister: place, logDomain }: LogConfig
   return [await tryFolder(place, 'all processes need this one folder, on another disk than Postgres')];
 }
 
-async function tryFolder(folder: string, advice: string): Promise<Result> {
-  const file = join(folder, `.doctor-${randomBytes(6).toString('hex')}`);
+async function raceRegister(
+  place: Extract<LogConfig['checkpointRegister'], { storage: unknown }>,
+): Promise<Result[]> {
+  const opened = await openOperatorStore(place);
   try {
-    await writeFile(file, '', { flag: 'wx', mode: 0o600, flush: true });
-    await rm(file);
-  } catch (error) {
-    if (hasErrno(error, 'ENOENT')) return warning(`${folder} is not there: it is made at the first start`);
-    return failed(`${folder} cannot be written: ${(error as Error).message}`);
-  }
-  return ok(`${folder} can be written; ${advice}`);
-}
-
-function storageCheck(storage: Storage): Check {
-  return {
-    name: 'log storage',
-    run: async () =>
-      'folder' in storage
-        ? [await tryFolder(storage.folder, 'a web server serves it')]
-        : raceStorage(storage),
-  };
-}
-
-async function raceStorage(storage: Storage): Promise<Result[]> {
-  const { store, nameOf, location, close } = await openOperatorStore(storage);
-  const name = `doctor/${randomBytes(6).toString('hex')}`;
-  try {
-    const races = await raceWrites(store, nameOf(name), AbortSignal.timeout(RACE_MS));
-    return [ok(`${location(name)}: one writer won each of ${races} races`)];
+    return [await raceStorage(opened)];
   } finally {
-    await close();
+    await opened.close();
   }
 }
 

@@ -61,8 +61,9 @@ function checkpointName(log: Log): string {
   return `log/${logName(log)}/checkpoint`;
 }
 
-async function readStored(
-  { storage: { store, nameOf, location }, signal }: StorageDeps,
+/** The checkpoint that the storage has. Throws StorageConflict if it is of another log, FormatError if it cannot be read. */
+export async function readStored(
+  { storage: { store, nameOf, location }, signal }: Pick<StorageDeps, 'storage' | 'signal'>,
   log: Log,
 ): Promise<StoredCheckpoint | undefined> {
   const name = checkpointName(log);
@@ -87,9 +88,12 @@ async function firstCheckpoint(
   };
 }
 
-/** A published checkpoint is never taken back: the tables must have a batch of the stored size and root. */
-async function assertContinues(
-  { pool, storage }: StorageDeps,
+/**
+ * A published checkpoint is never taken back: throws StorageConflict unless the tables have a batch of the stored size and
+ * root.
+ */
+export async function assertContinues(
+  { pool, storage }: Pick<StorageDeps, 'pool' | 'storage'>,
   log: Log,
   { size, rootHash }: StoredCheckpoint,
   newest: Published | undefined,
