@@ -1,5 +1,5 @@
 /** The public log in a folder that a web server serves: whole while no API process runs, after kills of workers, too. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
@@ -33,10 +33,46 @@ async function auditOf(size: number) {
 t.test('what was published is read and audited without an API process', async (t) => {
   const workers = [await installation.startWorker(), await installation.startWorker()];
   const api = await installation.startApi();
-  for (let i = 0; i < 3; i++) await send(api.baseUrl, apiKey, newCreation());
+  const { body } = await send(api.baseUrl, apiKey, newCreation());
+  await untilWitnessed(pool);
+  const headers = { authorization: `Bearer ${apiKey}` };
+  const first = await fetch(`${api.baseUrl}/v1/attestations/${body.id}/bundle`, { headers });
+  const dir = t.testdir({ 'bundle.json': await first.text() });
+  for (let i = 0; i < 2; i++) await send(api.baseUrl, apiKey, newCreation());
   await untilWitnessed(pool);
   await api.kill();
   t.match(await auditOf(3), { problems: [], entries_read: 3 });
+  const bundle = join(dir, 'bundle.json');
+  const renewed = join(dir, 'renewed.json');
+  const renew = (...args: string[]) =>
+    runHere(['bundle', '--renew', bundle, '--verify-url', verifyUrl, ...args], { env: {} });
+  t.match(await renew('-o', renewed), { code: 0, stderr: /with a proof in the log of 3 leaves/ });
+  const { checkpoints } = JSON.parse(await readFile(renewed, 'utf8')) as {
+    checkpoints: { tree_size: number }[];
+  };
+  t.same(
+    checkpoints.map(({ tree_size }) => tree_size),
+    [1, 3],
+  );
+  const [, sha256 = ''] = /"artifact_sha256":"(\w+)"/.exec(await readFile(renewed, 'utf8')) ?? [];
+  const verified = await runHere(
+    ['verify', `sha256:${sha256}`, '--bundle', renewed, '--verify-url', verifyUrl],
+    { env: {} },
+  );
+  t.match(verified, { code: 0, stdout: /3 leaves/ });
+  t.match(
+    (await renew('--format', 'tlog-proof')).stdout,
+    /^c2sp\.org\/tlog-proof@v1\nindex 0\n[\s\S]*\n\nlive\.log\.example\.com\n3\n/,
+  );
+  const tile = join(folder, 'verify/log/live/tile/0/000.p/3');
+  const hashes = await readFile(tile);
+  await writeFile(tile, Buffer.alloc(hashes.length));
+  t.match(await renew(), {
+    code: 1,
+    stdout: '',
+    stderr: /do not prove the leaf 0 in the checkpoint of 3 leaves/,
+  });
+  await writeFile(tile, hashes);
   const roots = (await (await fetch(`${verifyUrl}/trust_roots.json`)).json()) as {
     transparency_logs: unknown[];
   };

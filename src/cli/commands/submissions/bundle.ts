@@ -3,10 +3,13 @@ import { count as countOf } from '../../../proof/export/object-check.js';
 import { type Cli, print, printError, UsageError } from '../../cli.js';
 import { gatherIds, type IdFlags } from '../../fetch-bundles/bundle-ids.js';
 import { type Fetched, fetchBundles } from '../../fetch-bundles/fetch-bundles.js';
+import { renewBundle } from '../../fetch-bundles/renew-bundle.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/client-flags.js';
 import { parseCount, parseDuration } from '../../flags/flag-values.js';
 import { openClient } from '../../flags/open-client.js';
+import { readBundleFile } from '../../input/bundle-file.js';
 import { onInterruption } from '../../input/interruption.js';
+import { getTrustRoots, readTrusted } from '../../input/trust-roots.js';
 import { openProgress } from '../../output/progress.js';
 import { errorJson, errorText } from '../../output/report-error.js';
 import { writeOutput } from '../../output/write-output.js';
@@ -15,12 +18,18 @@ import { openBundleFolder } from '../../submit/bundle-folder.js';
 
 const FORMATS = ['json', 'sigstore.json', 'tlog-proof', 'ots', 'cose'] as const;
 
+const RETRY_DELAYS_MS = [500, 1_000];
+const REQUEST_TIMEOUT_MS = 15_000;
+
 type Flags = ClientFlags &
   IdFlags & {
     format: (typeof FORMATS)[number];
     output?: string;
     bundles?: string;
     force?: boolean;
+    renew?: string;
+    trustRoots?: string;
+    verifyUrl?: string;
     wait?: boolean;
     timeout: string;
     concurrency: string;
@@ -35,12 +44,16 @@ cose a COSE receipt (RFC 9942), once the log has two submissions.
 --bundles writes many bundles, as <id>.bundle.json: of the IDs given, of those in a file (--ids-from, a line each), and of a
 build. A bundle that is there already is kept, so that the same command continues one that was interrupted; another file in
 its place is an error. \`attest verify FOLDER --bundles\` finds the files by their digests, whatever the names.
+
+--renew adds the newest checkpoint of the log, with a proof, to a bundle that was fetched earlier, or with --format tlog-proof
+writes that proof alone. It needs no API key and no API process, only the public log where the trust roots say that it is.
 ${CLIENT_HELP}
 
 Examples:
   $ attest bundle sub_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T -o model.bin.bundle
   $ attest bundle sub_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --format sigstore.json > model.bin.sigstore.json
   $ attest bundle --build ci-4711 --wait --timeout 5m --bundles proofs/
+  $ attest bundle --renew model.bin.bundle --trust-roots trust_roots.json -o model.bin.bundle
   $ attest submit dist/*.tgz --quiet | attest bundle --ids-from - --wait --bundles proofs/`;
 
 /** `attest bundle`. */
@@ -51,6 +64,12 @@ export function addBundle(program: Command, cli: Cli): void {
     .option('--build <id>', 'also the submissions of this build')
     .option('--bundles <dir>', 'write each bundle to <dir>/<id>.bundle.json')
     .option('--force', 'overwrite other files in <dir>')
+    .option('--renew <file>', 'in place of an ID an earlier bundle, for a proof out of the public log')
+    .option('--trust-roots <file>', 'of --renew: a copy of trust_roots.json')
+    .option(
+      '--verify-url <url>',
+      'of --renew: base URL of trust_roots.json, if there is no copy (ATTEST_VERIFY_URL)',
+    )
     .addOption(new Option('--format <format>', 'bundle format').choices(FORMATS).default('json'))
     .option('-o, --output <file>', 'output file of one bundle (default: standard output)')
     .option('--wait', 'wait until the submissions are witnessed')
@@ -66,6 +85,12 @@ async function bundle(cli: Cli, ids: readonly string[], flags: Flags): Promise<v
   const timeoutMs = parseDuration('--timeout', flags.timeout, '1s', '30d');
   const concurrency = parseCount('--concurrency', flags.concurrency, 64);
   const [id] = ids;
+  if (flags.renew !== undefined) {
+    if ([id, build, idsFrom, bundles].some((given) => given !== undefined))
+      throw new UsageError('--renew goes with no ID, --ids-from, --build or --bundles');
+    await renew(cli, flags.renew, flags);
+    return;
+  }
   if (id === undefined && build === undefined && idsFrom === undefined) {
     throw new UsageError("missing required argument 'id', and neither --build nor --ids-from is given");
   }
@@ -97,6 +122,23 @@ async function fetchBundle(
   }
   await writeOutput(output, data);
   printError(cli, `wrote ${output}, ${data.length} bytes`);
+}
+
+async function renew(cli: Cli, file: string, { format, output, ...flags }: Flags): Promise<void> {
+  if (format !== 'json' && format !== 'tlog-proof')
+    throw new UsageError('--renew goes with --format json and tlog-proof');
+  const bundle = await readBundleFile(file);
+  const { document } = await getTrustRoots(cli.env, flags);
+  const { signal } = new AbortController();
+  const net = { signal, retryDelaysMs: RETRY_DELAYS_MS, timeoutMs: REQUEST_TIMEOUT_MS };
+  const { json, tlogProof, size } = await renewBundle(net, bundle, readTrusted(document));
+  const data = format === 'json' ? json : tlogProof;
+  if (output === undefined) {
+    cli.stdout.write(data);
+    return;
+  }
+  await writeOutput(output, data);
+  printError(cli, `wrote ${output}, with a proof in the log of ${size} leaves`);
 }
 
 async function fetchMany(
