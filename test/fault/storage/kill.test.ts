@@ -50,7 +50,7 @@ const MOMENTS = ['before', 'during', 'after'] as const;
 /** Writes after its start in which a worker is killed. */
 const MOST_WRITES = 12;
 
-t.test('whatever write a worker is killed in, no checkpoint is ahead of its tiles', async (t) => {
+t.test('a worker that is killed in a write leaves no checkpoint ahead of its tiles', async (t) => {
   const load = startLoad({ apis: () => [api.baseUrl], apiKey, clients: 4, most: 2_000 });
   const watching = watch();
   for (const moment of someOf([...MOMENTS, ...MOMENTS, ...MOMENTS], 3)) {
