@@ -527,9 +527,10 @@ CREATE TABLE submission (
 CREATE INDEX submission_by_build ON submission USING btree (build, project_id, log_id, log_index) WHERE (build IS NOT NULL);
 CREATE INDEX submission_by_build_and_schema ON submission USING btree ((((build || '
 '::text) || schema)), project_id, log_id, log_index) WHERE (build IS NOT NULL);
-CREATE INDEX submission_by_project ON submission USING btree (project_id, log_id, log_index);
-CREATE INDEX submission_by_schema ON submission USING btree (schema, project_id, log_id, log_index);
-CREATE UNIQUE INDEX submission_id ON submission USING btree (id);
+CREATE INDEX submission_of_id ON submission USING btree (substr(id, 5, 15));
+CREATE INDEX submission_of_project ON submission USING btree (hashtext(project_id), log_id, ((log_index >> 4)));
+CREATE INDEX submission_of_schema ON submission USING btree (hashtext(((project_id || '
+'::text) || schema)), log_id, ((log_index >> 4)));
 CREATE TRIGGER submission_change AFTER UPDATE ON submission REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_metadata_changes();
 CREATE TRIGGER submission_export AFTER UPDATE ON submission REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION note_metadata_changes();
 
@@ -862,6 +863,7 @@ BEGIN
   v_first := array_position(v_outcome, NULL);
   IF v_first IS NOT NULL THEN
     v_log_index := allocate_log_indexes(p_log_id, v_outcome, v_log_index);
+    PERFORM assert_new_ids(p_id, v_outcome);
     INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, schema, dsse_key_id, metadata, metadata_state,
       metadata_errors, artifact_sha256, salt, commitment, leaf_hash, signature, build, statement_version)
     SELECT p_log_id, u.log_index, u.id, p_project_id[u.key], timestamptz 'epoch' + u.submitted_ms * interval '1 millisecond',
@@ -887,7 +889,7 @@ BEGIN
 END $function$;
 COMMENT ON FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], p_build text[], p_statement_version smallint[], p_statement text, p_digest bytea[], p_shown text[], p_subjects text[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json) IS 'Appends submissions to a log. p_api_key_id, p_project_id and p_limit_* have an element per API key, the other arrays one per submission; p_key is the place of its API key. A project with a ceiling has an element after those of the API keys, with its id in p_api_key_id and p_project_id and the ceiling in p_limit_*. p_bytes: artifact_sha256, salt, commitment and leaf_hash, 32 bytes each, then the signature. p_metadata: the JCS texts, one per line. p_metadata_errors, p_idempotency_key, p_request_hash and p_build are null if no submission has any; a submission with errors is invalid. So are p_statement_version, whose elements are null where it is 1, p_statement, one statement per line and an empty line where it is not stored, p_digest, p_shown and p_subjects, whose elements are arrays of hashes as text. An idempotency key occurs at most once in a call. Times are Unix milliseconds.
 Each step decides the outcome of some submissions; those that no step has decided are stored, in order, from first_index on. outcome, resource_id and log_index are null if all are stored, else they have an element per submission, and a null outcome means stored. use has the windows of each API key and project, null if none of its submissions was counted.
-p_is_retry: an earlier call with the same ids may have committed; its rows are returned as stored. The commit of a call that found rows or keys waits as that of one that stored some (confirm_durable). Raises ATFRZ if the log is frozen, and stores nothing if it raises.
+p_is_retry: an earlier call with the same ids may have committed; its rows are returned as stored. The commit of a call that found rows or keys waits as that of one that stored some (confirm_durable). Raises ATFRZ if the log is frozen and unique_violation if an id is stored already, and stores nothing if it raises.
 Locks: of the idempotency keys (never waited for), then of the rate windows of the API keys and after them of the projects, both in ascending order, then the log''s, last because it is contended most. In this order two calls cannot deadlock. All are held until the transaction ends.';
 
 CREATE OR REPLACE FUNCTION artifact_entry(p_artifact_sha256 bytea, p_project_id text, p_log_index bigint)
@@ -977,9 +979,10 @@ BEGIN
                WHERE t.log_id = s.log_id AND t.log_index = s.log_index LIMIT 1), false),
              s.schema, s.submitted_at
       FROM submission s
-      WHERE (s.project_id, s.log_id, s.log_index) >= (p_project_id, p_log_id, p_first)
-        AND (s.project_id, s.log_id, s.log_index) <= (p_project_id, p_log_id, p_end - 1)
-      ORDER BY s.project_id DESC, s.log_id DESC, s.log_index DESC LIMIT p_limit;
+      WHERE (hashtext(s.project_id), s.log_id, s.log_index >> 4) >= (hashtext(p_project_id), p_log_id, p_first >> 4)
+        AND (hashtext(s.project_id), s.log_id, s.log_index >> 4) <= (hashtext(p_project_id), p_log_id, (p_end - 1) >> 4)
+        AND (s.project_id = p_project_id AND s.log_index >= p_first AND s.log_index < p_end)::integer <> 0
+      ORDER BY hashtext(s.project_id) DESC, s.log_id DESC, s.log_index >> 4 DESC, s.log_index DESC LIMIT p_limit;
   ELSE
     RETURN QUERY
       SELECT l.leaf,
@@ -1037,6 +1040,24 @@ BEGIN
   END LOOP;
 END $function$;
 COMMENT ON FUNCTION artifact_run_leaves(p_run_id bigint, p_low bytea, p_high bytea, p_limit integer) IS 'Returns the log indexes of the entries of a run from p_low to p_high, both of one project and artifact: the newest p_limit, newest first.
+Locks: none.';
+
+CREATE OR REPLACE FUNCTION assert_new_ids(p_id text[], p_outcome submission_outcome[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+BEGIN
+  PERFORM FROM unnest(p_id, p_outcome) u(id, outcome)
+    CROSS JOIN LATERAL (
+      SELECT FROM submission s WHERE substr(s.id, 5, 15) = substr(u.id, 5, 15) AND s.id = u.id LIMIT 1
+    ) s
+    WHERE u.outcome IS NULL LIMIT 1;
+  IF FOUND THEN
+    RAISE unique_violation USING MESSAGE = 'a submission with one of the ids is stored already';
+  END IF;
+END $function$;
+COMMENT ON FUNCTION assert_new_ids(p_id text[], p_outcome submission_outcome[]) IS 'Step of append_submissions, under the lock of the log, with which all rows that could have the ids are visible: raises unique_violation if a row without an outcome is stored already. In place of a unique index, which would have whole ids.
 Locks: none.';
 
 CREATE OR REPLACE FUNCTION audit_id_at(p_at timestamp with time zone)
@@ -1271,7 +1292,9 @@ DECLARE
 BEGIN
   FOR r IN
     SELECT u.n, s.log_index FROM unnest(p_id) WITH ORDINALITY u(id, n)
-    CROSS JOIN LATERAL (SELECT s.log_index FROM submission s WHERE s.id = u.id LIMIT 1) s
+    CROSS JOIN LATERAL (
+      SELECT s.log_index FROM submission s WHERE substr(s.id, 5, 15) = substr(u.id, 5, 15) AND s.id = u.id LIMIT 1
+    ) s
   LOOP
     p_outcome[r.n] := 'stored';
     p_log_index[r.n] := r.log_index;
@@ -1383,15 +1406,22 @@ BEGIN
       SELECT p_webhook_id, p_ids[v_made + s.n], s.id, r.log_id, r.tree_size, r.transition, 1,
              p_now, p_now + p_visible_ms * interval '1 millisecond'
       FROM (SELECT s.id, row_number() OVER (ORDER BY s.log_index) AS n FROM submission s
-            WHERE s.project_id = p_project_id AND s.log_id = r.log_id
-              AND s.log_index BETWEEN r.next_index AND r.last_index
-            ORDER BY s.log_index LIMIT p_max - v_made) s
+            WHERE (hashtext(s.project_id), s.log_id, s.log_index >> 4)
+                  >= (hashtext(p_project_id), r.log_id, r.next_index >> 4)
+              AND (hashtext(s.project_id), s.log_id, s.log_index >> 4)
+                  <= (hashtext(p_project_id), r.log_id, r.last_index >> 4)
+              AND (s.project_id = p_project_id AND s.log_index BETWEEN r.next_index AND r.last_index)::integer <> 0
+            ORDER BY hashtext(s.project_id), s.log_id, s.log_index >> 4, s.log_index LIMIT p_max - v_made) s
       RETURNING *;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     v_made := v_made + v_count;
     IF v_made >= p_max THEN
-      SELECT s.log_index INTO v_last FROM submission s WHERE s.id = (
-        SELECT d.submission_id FROM webhook_delivery d WHERE d.webhook_id = p_webhook_id AND d.id = p_ids[v_made]);
+      SELECT s.log_index INTO v_last
+        FROM (SELECT d.submission_id AS id FROM webhook_delivery d
+              WHERE d.webhook_id = p_webhook_id AND d.id = p_ids[v_made]) d
+        CROSS JOIN LATERAL (
+          SELECT s.log_index FROM submission s WHERE substr(s.id, 5, 15) = substr(d.id, 5, 15) AND s.id = d.id LIMIT 1
+        ) s;
       UPDATE webhook_range g SET next_index = v_last + 1
         WHERE g.webhook_id = p_webhook_id AND g.log_id = r.log_id AND g.tree_size = r.tree_size
           AND g.transition = r.transition;

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { dumpSchema } from '../../../src/generate/dump-schema.js';
 import { connectPool, type Pool } from '../../../src/server/database/connect.js';
+import { dropFormerIndexes } from '../../../src/server/database/former-indexes.js';
 import { assertMigrated, migrate } from '../../../src/server/database/migrate.js';
 import { drain, openPipeline } from '../../support/pipeline.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
@@ -134,6 +135,10 @@ t.test(
            + (SELECT count(*) FROM submission_statement) AS others`;
     t.equal(others, 0, 'statements are made of the rows');
 
+    const FORMER_INDEXES = ['submission_by_project', 'submission_by_schema', 'submission_id'];
+    t.strictSame(await dropFormerIndexes(pool, 3_600_000), [], 'the former version may run for an hour');
+    t.strictSame(await dropFormerIndexes(pool, 0), FORMER_INDEXES);
+    t.strictSame(await dropFormerIndexes(pool, 0), []);
     t.equal(await dumpSchema(pool), await dumpSchema((await openDatabase(t)).pool));
   },
 );

@@ -1,4 +1,5 @@
 import type { Sql } from '../../database/connect.js';
+import { isOfId } from '../submissions/by-id.js';
 import { readArtifactIndex } from './artifact-runs.js';
 
 /** A submission that strangers find by its artifact. `environment` is a proto Environment number. */
@@ -42,6 +43,6 @@ export async function hasPublicLookup(sql: Sql, isDefault: boolean): Promise<boo
 export async function isPublicSubmission(sql: Sql, id: string, isDefault: boolean): Promise<boolean> {
   const [row] = await sql<{ found: boolean }[]>`
     SELECT coalesce(public_lookup, ${isDefault}) AS found FROM project
-    WHERE id = coalesce((SELECT project_id FROM submission WHERE id = ${id}), '')`;
+    WHERE id = coalesce((SELECT s.project_id FROM submission s WHERE ${isOfId(sql, id)}), '')`;
   return row?.found === true;
 }

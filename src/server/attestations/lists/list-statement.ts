@@ -1,5 +1,6 @@
 import { SubmissionStatus } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { logsBelow, mostRows } from '../../log/store/list-pages.js';
+import { BLOCK, leavesInBlocks } from '../submissions/leaf-blocks.js';
 import { listedColumns, type SubmissionPosition } from './list-row-decoder.js';
 import { type KnownBatches, WITNESSED } from './listed-batches.js';
 
@@ -121,28 +122,43 @@ const CHOSEN_COLUMNS = `
  */
 function filteredRows(query: SubmissionQuery, positions: Positions, bind: Bind): string {
   const { build, limit } = query;
-  const project = bind((wanted) => wanted.query.projectId);
-  const names = (['build', 'schema'] as const).filter((name) => query[name] !== undefined);
-  const [expression, value, order] =
-    names.length === 0
-      ? ['', '', NEWEST_FIRST]
-      : [
-          `${names.join(BETWEEN)},`,
-          `${bind((wanted) => names.map((name) => wanted.query[name]).join('\n'))},`,
-          `${names.join(BETWEEN)} DESC, ${NEWEST_FIRST}`,
-        ];
+  const { within, order, more } = build === undefined ? inBlocks(query, bind) : inOrder(query, bind);
   return `
     SELECT s.*
     FROM (${logsOf(positions, bind)}) l
     CROSS JOIN LATERAL ${stretches(query, bind)} r
     CROSS JOIN LATERAL (
       SELECT ${CHOSEN_COLUMNS} FROM submission s
-      WHERE (${expression} s.project_id, s.log_id, s.log_index) >= (${value} ${project}, l.log_id, r.first_index)
-        AND (${expression} s.project_id, s.log_id, s.log_index) <= (${value} ${project}, l.log_id, r.end_index - 1)
-        ${build === undefined ? '' : 'AND s.build IS NOT NULL'} ${times(query, bind)}
-      ORDER BY ${order} LIMIT ${mostRows(limit)}
+      WHERE ${within} ${times(query, bind)}
+      ORDER BY ${order} LIMIT ${mostRows(limit) + more}
     ) s
-    ORDER BY ${order} LIMIT ${bind((wanted) => wanted.query.limit)}`;
+    ORDER BY s.log_id DESC, s.log_index DESC LIMIT ${bind((wanted) => wanted.query.limit)}`;
+}
+
+/** What is read of an index: the rows of a stretch `r` of a log `l`, in its order, and how many `more` than the page has. */
+type IndexRange = { within: string; order: string; more: number };
+
+function inBlocks({ schema }: SubmissionQuery, bind: Bind): IndexRange {
+  const project = bind(({ query }) => query.projectId);
+  const ofSchema = schema === undefined ? undefined : bind((wanted) => wanted.query.schema ?? null);
+  const stretch = { logId: 'l.log_id', first: 'r.first_index', end: 'r.end_index' };
+  const { within, order } = leavesInBlocks({ project, schema: ofSchema, ...stretch });
+  return { within, order: order.map((column) => `${column} DESC`).join(', '), more: BLOCK - 1 };
+}
+
+function inOrder(query: SubmissionQuery, bind: Bind): IndexRange {
+  const names = (['build', 'schema'] as const).filter((name) => query[name] !== undefined);
+  const project = bind((wanted) => wanted.query.projectId);
+  const value = bind((wanted) => names.map((name) => wanted.query[name]).join('\n'));
+  const expression = names.join(BETWEEN);
+  return {
+    within: `
+      (${expression}, s.project_id, s.log_id, s.log_index) >= (${value}, ${project}, l.log_id, r.first_index)
+      AND (${expression}, s.project_id, s.log_id, s.log_index) <= (${value}, ${project}, l.log_id, r.end_index - 1)
+      AND s.build IS NOT NULL`,
+    order: `${expression} DESC, ${NEWEST_FIRST}`,
+    more: 0,
+  };
 }
 
 /** The logs of a page, and its end in each. */

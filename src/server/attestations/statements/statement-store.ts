@@ -1,5 +1,6 @@
 import { createBatchLoader } from '../../database/batch-loader.js';
 import type { Pool, Sql } from '../../database/connect.js';
+import { isOfId } from '../submissions/by-id.js';
 import type { StoredStatement } from './stored-statement.js';
 
 /** Reads the stored statement of a leaf. Rejects if it has none. */
@@ -34,7 +35,7 @@ async function findStatements(sql: Sql, keys: readonly string[]): Promise<Row[]>
 
 /** Locks a submission of any project until the transaction ends, as changes of metadata do. */
 export async function lockStatement(tx: Sql, id: string): Promise<void> {
-  await tx`SELECT FROM submission WHERE id = ${id} FOR NO KEY UPDATE`;
+  await tx`SELECT FROM submission s WHERE ${isOfId(tx, id)} FOR NO KEY UPDATE`;
 }
 
 /** Whether a submission has a stored statement, and when that was erased. */
@@ -45,7 +46,7 @@ export async function findErasable(sql: Sql, id: string): Promise<Erasable | und
   const [row] = await sql<Erasable[]>`
     SELECT s.project_id AS "projectId", t.digest IS NOT NULL AS "isStored", t.erased_at AS "erasedAt"
     FROM submission s LEFT JOIN LATERAL find_statement(s.log_id, s.log_index) t ON true
-    WHERE s.id = ${id}`;
+    WHERE ${isOfId(sql, id)}`;
   return row;
 }
 
@@ -53,12 +54,12 @@ export async function findErasable(sql: Sql, id: string): Promise<Erasable | und
 export async function redactStatement(tx: Sql, id: string): Promise<void> {
   await tx`
     UPDATE submission_statement t SET shown = NULL, subjects = NULL FROM submission s
-    WHERE s.id = ${id} AND t.log_id = s.log_id AND t.log_index = s.log_index`;
+    WHERE ${isOfId(tx, id)} AND t.log_id = s.log_id AND t.log_index = s.log_index`;
 }
 
 /** Erases the text of a submission's statement. The caller holds the lock of the submission. */
 export async function eraseStatementText(tx: Sql, id: string): Promise<void> {
   await tx`
     UPDATE submission_statement t SET text = NULL, erased_at = clock_timestamp() FROM submission s
-    WHERE s.id = ${id} AND t.log_id = s.log_id AND t.log_index = s.log_index AND t.erased_at IS NULL`;
+    WHERE ${isOfId(tx, id)} AND t.log_id = s.log_id AND t.log_index = s.log_index AND t.erased_at IS NULL`;
 }

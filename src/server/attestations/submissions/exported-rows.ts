@@ -4,6 +4,7 @@ import { unixMsOf } from '../../database/times.js';
 import { formatMs } from '../../json/well-known-types.js';
 import type { ListedSubmission } from '../lists/list-row-decoder.js';
 import { shownStatement } from '../statements/stored-statement.js';
+import { leavesInBlocks } from './leaf-blocks.js';
 import type { SubmissionRow } from './submissions.js';
 
 /**
@@ -61,9 +62,7 @@ export async function listExportedRows(
 ): Promise<ExportedPage> {
   const [row] = await sql`
     SELECT string_agg(line, E'\\n' ORDER BY log_index) AS text
-    FROM (
-      SELECT s.log_index, ${sql.unsafe(LINE)} AS line FROM submission s WHERE ${isIn(sql, range)}
-      ORDER BY s.log_index LIMIT ${limit}) AS page`.raw();
+    FROM (${rowsOf(sql, range, `s.log_index, ${LINE} AS line`, limit)}) AS page`.raw();
   return row?.[0] ?? NO_ROWS;
 }
 
@@ -72,16 +71,22 @@ const NO_ROWS = Buffer.alloc(0);
 /** Counts the submissions of a range, up to `limit`. */
 export async function countExportedRows(sql: Sql, range: SubmissionRange, limit: number): Promise<number> {
   const [row] = await sql<{ rows: number }[]>`
-    SELECT count(*) AS rows
-    FROM (SELECT FROM submission s WHERE ${isIn(sql, range)} ORDER BY s.log_index LIMIT ${limit}) AS counted`;
+    SELECT count(*) AS rows FROM (${rowsOf(sql, range, '', limit)}) AS counted`;
   return row?.rows ?? 0;
 }
 
-function isIn(sql: Sql, { projectId, logId, firstIndex, endIndex, schema }: SubmissionRange) {
+function rowsOf(sql: Sql, range: SubmissionRange, columns: string, limit: number) {
+  const { projectId, logId, firstIndex, endIndex, schema } = range;
+  const ofSchema = schema === null ? undefined : 'r.schema';
+  const leaves = { logId: 'r.log_id', first: 'r.first_index', end: 'r.end_index' };
+  const { within, order, inBlock } = leavesInBlocks({ project: 'r.project_id', schema: ofSchema, ...leaves });
   return sql`
-    s.project_id = ${projectId} AND s.log_id = ${logId}
-    AND s.log_index >= ${firstIndex} AND s.log_index < ${endIndex}
-    ${schema === null ? sql`` : sql`AND s.schema = ${schema}`}`;
+    SELECT s.* FROM (
+      SELECT ${projectId}::text AS project_id, ${schema}::text AS schema, ${logId}::integer AS log_id,
+             ${firstIndex}::bigint AS first_index, ${endIndex}::bigint AS end_index) r
+    CROSS JOIN LATERAL (
+      SELECT ${sql.unsafe(columns)} FROM submission s WHERE ${sql.unsafe(within)}
+      ORDER BY ${sql.unsafe([...order, inBlock].join(', '))} LIMIT ${limit}) s`;
 }
 
 /** The log indexes of the rows of a page. */

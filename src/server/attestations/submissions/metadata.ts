@@ -1,6 +1,7 @@
 import { MetadataState } from '../../../../gen/attestation/v1/attestations_pb.js';
 import type { Sql } from '../../database/connect.js';
 import { eraseStatementText, redactStatement } from '../statements/statement-store.js';
+import { isOfId } from './by-id.js';
 
 /** The state of a submission's metadata: a proto MetadataState number, its current schema, and its `StatementVersion`. */
 export type MetadataStatus = { state: number; schema: string; statementVersion: number };
@@ -21,7 +22,7 @@ export async function lockMetadata(
   const rows = await tx<MetadataStatus[]>`
     SELECT s.metadata_state AS state, s.schema, s.statement_version AS "statementVersion" FROM submission s
     JOIN log l ON l.id = s.log_id AND l.environment = ${environment}
-    WHERE s.id = ${id} AND s.project_id = ${projectId} FOR NO KEY UPDATE OF s`;
+    WHERE ${isOfId(tx, id)} AND s.project_id = ${projectId} FOR NO KEY UPDATE OF s`;
   return rows[0];
 }
 
@@ -32,10 +33,10 @@ export async function correctMetadata(
   { schema, canonical }: { schema: string; canonical: string },
 ): Promise<void> {
   await tx`
-    UPDATE submission
+    UPDATE submission s
     SET schema = ${schema}, metadata = ${canonical}, metadata_state = ${VALID}, metadata_errors = NULL,
         attested_schema = schema, attested_metadata = metadata
-    WHERE id = ${id}`;
+    WHERE ${isOfId(tx, id)}`;
 }
 
 /**
@@ -45,10 +46,10 @@ export async function correctMetadata(
  */
 export async function redactMetadata(tx: Sql, id: string): Promise<void> {
   await tx`
-    UPDATE submission
+    UPDATE submission s
     SET metadata = NULL, metadata_state = ${REDACTED}, metadata_errors = NULL, attested_metadata = NULL, salt = NULL,
         build = NULL, redacted_at = coalesce(redacted_at, clock_timestamp())
-    WHERE id = ${id}`;
+    WHERE ${isOfId(tx, id)}`;
   await redactStatement(tx, id);
 }
 

@@ -80,7 +80,9 @@ const withStatement = (sql: Sql) => sql`
 export async function findSubmissions(sql: Sql, ids: readonly string[]): Promise<SubmissionRow[]> {
   return sql<SubmissionRow[]>`
     SELECT ${submissionColumns(sql)} FROM unnest((SELECT ${[...ids]}::text[])) wanted(id)
-    CROSS JOIN LATERAL (SELECT s.xmin, s.* FROM submission s WHERE s.id = wanted.id LIMIT 1) s ${withBatch(sql)}
+    CROSS JOIN LATERAL (
+      SELECT s.xmin, s.* FROM submission s
+      WHERE substr(s.id, 5, 15) = substr(wanted.id, 5, 15) AND s.id = wanted.id LIMIT 1) s ${withBatch(sql)}
     ${withStatement(sql)}`;
 }
 

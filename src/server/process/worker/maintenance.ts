@@ -2,6 +2,7 @@ import type { Config } from '../../../config/config.js';
 import { indexArtifacts } from '../../attestations/artifacts/index-artifacts.js';
 import { endReplacedLogs, retireDsseKeys } from '../../attestations/signing/retirement.js';
 import type { Logger } from '../../core/logger.js';
+import { dropFormerIndexes } from '../../database/former-indexes.js';
 import type { StandbyWatch } from '../../database/standby-watch.js';
 import { fillTileNodes } from '../../log/store/tiles.js';
 import type { Pipeline } from '../../pipeline/pipeline.js';
@@ -18,6 +19,8 @@ const TUF_MS = 60_000;
 const STORE_MS = 500;
 const STORE_ROOTS_MS = 10_000;
 const INDEX_MS = 1_000;
+/** How long processes of the version before may run after the migration. */
+const GRACE_MS = 24 * 3_600_000;
 const SIGN_OF_LIFE_MS = 5_000;
 const RECHECK_MS = 10 * 60_000;
 /** Hashing 50 tiles takes 15 ms, in which this process does nothing else. */
@@ -66,6 +69,10 @@ export function startMaintenance(
           repeat(STORE_ROOTS_MS, 'writing trust roots to LOG_STORAGE', storer.storeRoots),
         ]),
     repeat(PRUNE_MS, 'deleting expired rows', () => prune(pool, config)),
+    repeat(PRUNE_MS, 'dropping former indexes', async () => {
+      for (const index of await dropFormerIndexes(pool, GRACE_MS))
+        log.info({ index }, 'a former index is dropped');
+    }),
     repeat(PRUNE_MS, 'storing nodes of tiles', async () => {
       while ((await fillTileNodes(pool, TILES_FILLED)) === TILES_FILLED);
     }),
