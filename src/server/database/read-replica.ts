@@ -47,7 +47,7 @@ const LONGEST_MS = 10 * 60_000;
  * What the standby has and was not acknowledged survives a failover, which promotes it.
  */
 export function openReadReplica({ url, readUrl, max, statementTimeoutMs, onChange }: Options): ReadReplica {
-  const stopping = new AbortController();
+  let isStopping = false;
   let waking = new AbortController();
   const primary = connectPool({
     url,
@@ -66,13 +66,13 @@ export function openReadReplica({ url, readUrl, max, statementTimeoutMs, onChang
   };
   const watch = async () => {
     let last: (Position & { atMs: number }) | undefined;
-    while (!stopping.signal.aborted) {
+    while (!isStopping) {
       waking = new AbortController();
       const found = await readPosition(primary).catch(() => undefined);
       const isPrimary = found !== undefined && !found.isStandby;
       if (isPrimary) last = { ...found, atMs: performance.now() };
       change(!isPrimary && last !== undefined && (await follows(standby, last)) ? REASON : undefined);
-      const signal = AbortSignal.any([stopping.signal, waking.signal]);
+      const { signal } = waking;
       await delay(isPrimary ? WATCH_MS : SEARCH_MS, undefined, { signal, ref: false }).catch(() => {});
     }
   };
@@ -95,7 +95,8 @@ export function openReadReplica({ url, readUrl, max, statementTimeoutMs, onChang
     },
     reason: () => reason,
     close: async () => {
-      stopping.abort();
+      isStopping = true;
+      waking.abort();
       await Promise.all([primary.end({ timeout: 0 }), standby.end({ timeout: 5 })]);
       await watching;
     },
