@@ -47,7 +47,8 @@ async function build(git: string, commit: string, dir: string): Promise<void> {
   const bin = (name: string, ...args: string[]) =>
     execute(join(ROOT, 'node_modules/.bin', name), args, { cwd: dir });
   await bin('tsc', '--project', 'tsconfig.former.json');
-  for (const step of ['copy-assets', 'bundle-program']) await bin('tsx', `src/generate/${step}.ts`);
+  for (const step of ['copy-assets', 'build-web', 'bundle-program'])
+    await bin('tsx', `src/generate/${step}.ts`);
   for (const name of ['source.tar', 'node_modules', 'test', 'docs', 'deploy'])
     await rm(join(dir, name), { recursive: true, force: true });
 }
