@@ -3,7 +3,7 @@ import { isIPv4 } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { type RegisterConfig, readRegisterConfig } from './checkpoint-register.js';
-import { type LogLanes, logLanes } from './log-lanes.js';
+import { type LogLanes, logLanes, ONE_LOG_EACH } from './log-lanes.js';
 import { type Storage, storage } from './object-storage.js';
 import { type OidcConfig, readOidc } from './oidc-settings.js';
 import { type OpenLimits, readOpenLimits } from './open-limits.js';
@@ -136,7 +136,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     baseUrl,
     verifyUrl: settings.find('VERIFY_URL', publicUrl),
     logDomain: settings.find('LOG_DOMAIN', hostName),
-    logLanes: settings.get('LOGS', logLanes, { live: 1, test: 1 }),
+    logLanes: settings.get('LOGS', logLanes, ONE_LOG_EACH),
     checkpointRegister: readRegisterConfig(settings, dataDir),
     logStorage: settings.find('LOG_STORAGE', storage),
     witnesses,

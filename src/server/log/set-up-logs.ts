@@ -1,5 +1,4 @@
-import { isDeepStrictEqual } from 'node:util';
-import type { LogLanes } from '../../config/log-lanes.js';
+import { type LogLanes, ONE_LOG_EACH } from '../../config/log-lanes.js';
 import { ENVIRONMENTS, environmentName } from '../../protocol/environment.js';
 import type { Pool } from '../database/connect.js';
 import type { HeldLogKeys } from '../keys/log-key.js';
@@ -22,17 +21,16 @@ export async function setUpLogs(
   pool: Pool,
   logDomain: string,
   { log: keys, logMlDsa }: HeldLogKeys,
-  lanes: LogLanes = { live: 1, test: 1 },
+  lanes: LogLanes = ONE_LOG_EACH,
 ): Promise<void> {
   const logs = await listLogs(pool);
   for (const number of ENVIRONMENTS) {
     const held = keys.filter((key) => key.environment === number).map(({ publicKey }) => publicKey);
     for (let lane = 1; lane <= lanes[environmentName(number)]; lane++) {
       const first = { environment: number, lane, epoch: 1 };
-      const origin = `${logName(first)}.${logDomain}`;
-      const known = logs.find(({ environment, lane, epoch }) =>
-        isDeepStrictEqual({ environment, lane, epoch }, first),
-      );
+      const name = logName(first);
+      const origin = `${name}.${logDomain}`;
+      const known = logs.find((log) => logName(log) === name);
       if (known === undefined) {
         await ensureLog(pool, { ...first, origin, publicKey: held[0]! });
       } else if (known.origin !== origin) {

@@ -20,7 +20,7 @@ const projectColumns = (sql: Sql) => sql`
   submissions_per_second AS "submissionsPerSecond", submissions_per_hour AS "submissionsPerHour",
   submissions_per_day AS "submissionsPerDay", reads_per_second AS "readsPerSecond"`;
 
-/** Inserts a project, and pins it to the lane with the fewest projects of each environment that has several. */
+/** Inserts a project, and pins it, in each environment with several lanes, to the one that the fewest projects are pinned to. */
 export async function insertProject(sql: Sql, project: { id: string; name: string }): Promise<void> {
   await sql`
     WITH added AS (INSERT INTO project (id, name) VALUES (${project.id}, ${project.name}) RETURNING id)
