@@ -52,8 +52,11 @@ t.test('an endpoint of webhooks does not answer', async (t) => {
   receiver.trust((await post('webhooks', { url: receiver.url, events: ['attestation.witnessed'] })).secret);
   await submit(40);
   await until('it was asked', () => receiver.open.now > 0);
-  await pool`UPDATE webhook_range SET created_at = created_at - interval '11 minutes'`;
-  const during = await scrapeOnce(...IDLE, /^attest_webhook_oldest_due_seconds 6[6-9]\d/m);
+  const during = await until('the events are late, and due', async () => {
+    await pool`UPDATE webhook_range SET created_at = clock_timestamp() - interval '11 minutes'`;
+    const scrapes = await scrapeOnce(...IDLE);
+    return /^attest_webhook_oldest_due_seconds 6[6-9]\d/m.test(scrapes.worker ?? '') && scrapes;
+  });
   t.equal(await disproveFiring({ before: health, during }, ['AttestWebhooksLate']), undefined);
   await pool`DELETE FROM webhook_range`;
 });

@@ -26,7 +26,12 @@ t.test('a bundle is verified against the trust roots beside the page', async (t)
   const headers = { authorization: `Bearer ${apiKey}` };
   const answer = await fetch(`${api.baseUrl}/v1/attestations/${body.id}/bundle`, { headers });
   const bundle = new Uint8Array(await answer.arrayBuffer());
-  await until('the page is stored', async () => (await fetch(`${verifyUrl}/index.html`)).ok);
+  await until('the page and the checkpoint of the entry are stored', async () => {
+    const [page, checkpoint] = await Promise.all(
+      ['index.html', 'log/live/checkpoint'].map((name) => fetch(`${verifyUrl}/${name}`)),
+    );
+    return page?.ok && checkpoint?.ok && /\n1\n/.test(await checkpoint.text());
+  });
   for (const one of [api, worker]) await one.kill();
   await browser.visit(t, { origin: verifyUrl }, async ({ page, takeProblems }) => {
     await page.goto(`${verifyUrl}/index.html`);
