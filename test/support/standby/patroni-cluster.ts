@@ -1,12 +1,13 @@
 /** Three Postgres under Patroni and one etcd, in strict synchronous mode: nodes that fail, and fail over by themselves. */
 import { execFile } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Test } from 'tap';
 import { findPostgresUser } from '../../../src/server/embedded/postgres-user.js';
 import { patroniPython } from '../foreign/patroni/patroni.js';
+import { dataFolder } from '../servers/data-folder.js';
 import { findFreePort } from '../servers/free-port.js';
 import { until } from '../until.js';
 import { startEtcd } from './etcd.js';
@@ -23,7 +24,10 @@ export type PatroniCluster = {
   nodes: readonly PatroniNode[];
   /** Waits until there is a leader. Of it alone, past the links. */
   leaderUrl(): Promise<string>;
-  /** Waits until there is a leader with a synchronous standby, and all nodes that run stream from it. */
+  /**
+   * Waits until there is a leader with a synchronous standby, all nodes that run stream from it, and that stays so for a
+   * round of Patroni and another: nobody takes over from a leader that fails while it chooses its standby.
+   */
   untilHealthy(): Promise<Roles>;
   /** `patronictl switchover` from the leader to that node; resolves once Patroni says that it is done. */
   switchOver(from: PatroniNode, to: PatroniNode): Promise<void>;
@@ -46,7 +50,8 @@ const PATRONICTL = 'from patroni.ctl import ctl; ctl()';
 
 /** Starts it until the test ends. */
 export async function startPatroniCluster(test: Pick<Test, 'teardown'>): Promise<PatroniCluster> {
-  const dir = await mkdtemp(join(tmpdir(), 'attest-patroni-'));
+  // In memory where that is large: an etcd whose disk is busy answers nobody in time, and each leader demotes itself.
+  const dir = await mkdtemp(join(dataFolder(), 'attest-patroni-'));
   // Teardowns run in reverse: the servers end before their folder is removed.
   test.teardown(() => rm(dir, { recursive: true, force: true }));
   await chmod(dir, 0o755);
@@ -86,7 +91,14 @@ function manage({ python, scope }: Surroundings, nodes: readonly PatroniNode[]):
       const { leader } = rolesOf(await listMembers(nodes)) ?? (await cluster.untilHealthy());
       return leader.url;
     },
-    untilHealthy: () => until('a leader and its standbys', async () => rolesOf(await listMembers(nodes))),
+    untilHealthy: () =>
+      until('a leader and its standbys', async () => {
+        const first = rolesOf(await listMembers(nodes));
+        if (first === undefined) return undefined;
+        await delay(2_000 * TIMES.loop_wait);
+        const then = rolesOf(await listMembers(nodes));
+        return then?.leader === first.leader && then.synchronous === first.synchronous && then;
+      }),
     switchOver: async (from, to) => {
       const how = ['switchover', scope, '--leader', from.name, '--candidate', to.name, '--force'];
       await execute(python, ['-c', PATRONICTL, '-c', from.configFile, ...how]);
