@@ -1,4 +1,8 @@
-/** What must hold of one log's tables: leaves, batches, transitions, tiles. Recomputed from the leaves. */
+/**
+ * What must hold of one log's tables: leaves, batches, transitions, tiles. Recomputed from the leaves, with pauses in which
+ * the links of a test pass on what its servers say to each other.
+ */
+import { setImmediate as pause } from 'node:timers/promises';
 import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
 import { toHex, utf8 } from '../../../src/proof/bytes/encoding.js';
 import { openCheckpoint } from '../../../src/proof/log/checkpoint.js';
@@ -19,6 +23,9 @@ import type { LogCache } from '../../../src/server/log/log-cache.js';
 import { type BatchRow, batchColumns } from '../../../src/server/log/store/batches.js';
 import type { Log } from '../../../src/server/log/store/logs.js';
 import { readEntry } from '../breaking/register.js';
+
+/** Leaves that are rebuilt between two pauses. */
+const PAUSE_LEAVES = 100;
 
 /** A log as it was read, and all that is wrong with it. */
 export type LogFindings = { leaves: SubmissionRow[]; batches: BatchRow[]; problems: string[] };
@@ -66,6 +73,7 @@ async function findLeafProblems(
   const problems: string[] = [];
   const readStatement = createStatementReader(pool);
   for (const [i, leaf] of leaves.entries()) {
+    if (i % PAUSE_LEAVES === 0) await pause();
     if (leaf.logIndex !== i) problems.push(`${log.origin} has index ${leaf.logIndex} at place ${i}`);
     const { spki } = await logCache.getDsseKey(leaf.dsseKeyId);
     const hash = await leafHashOf(readStatement, leaf, log.environment, spki);
@@ -99,6 +107,7 @@ async function findBatchProblems(
   const key = noteKey(log.origin, log.publicKey);
   let end = 0;
   for (const batch of batches) {
+    await pause();
     if (batch.firstIndex !== end) problems.push(`${batch.id} begins at ${batch.firstIndex}, not at ${end}`);
     end = batch.treeSize;
     const root = rootOfLeafHashes(leaves.slice(0, end).map((leaf) => leaf.leafHash));

@@ -50,7 +50,7 @@ const PATRONICTL = 'from patroni.ctl import ctl; ctl()';
 
 /** Starts it until the test ends. */
 export async function startPatroniCluster(test: Pick<Test, 'teardown'>): Promise<PatroniCluster> {
-  // In memory where that is large: an etcd whose disk is busy answers nobody in time, and each leader demotes itself.
+  // In memory where that is large: if etcd waits for a busy disk for three seconds, the leader demotes itself.
   const dir = await mkdtemp(join(dataFolder(), 'attest-patroni-'));
   // Teardowns run in reverse: the servers end before their folder is removed.
   test.teardown(() => rm(dir, { recursive: true, force: true }));
