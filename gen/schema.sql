@@ -328,6 +328,7 @@ CREATE TABLE log (
   CONSTRAINT log_lane_check CHECK ((lane > 0)),
   CONSTRAINT log_origin_key UNIQUE (origin)
 );
+CREATE TRIGGER log_partition AFTER INSERT ON log FOR EACH ROW EXECUTE FUNCTION add_first_partition();
 
 CREATE TABLE log_time (
   log_id integer NOT NULL,
@@ -523,13 +524,13 @@ CREATE TABLE submission (
   redacted_at timestamp with time zone,
   build text COLLATE "C",
   CONSTRAINT submission_pkey PRIMARY KEY (log_id, log_index)
-);
-CREATE INDEX submission_by_build ON submission USING btree (build, project_id, log_id, log_index) WHERE (build IS NOT NULL);
-CREATE INDEX submission_by_build_and_schema ON submission USING btree ((((build || '
+) PARTITION BY RANGE (log_id, log_index);
+CREATE INDEX submission_by_build ON ONLY submission USING btree (build, project_id, log_id, log_index) WHERE (build IS NOT NULL);
+CREATE INDEX submission_by_build_and_schema ON ONLY submission USING btree ((((build || '
 '::text) || schema)), project_id, log_id, log_index) WHERE (build IS NOT NULL);
-CREATE INDEX submission_of_id ON submission USING btree (substr(id, 5, 15));
-CREATE INDEX submission_of_project ON submission USING btree (hashtext(project_id), log_id, ((log_index >> 4)));
-CREATE INDEX submission_of_schema ON submission USING btree (hashtext(((project_id || '
+CREATE INDEX submission_of_id ON ONLY submission USING btree (substr(id, 5, 15));
+CREATE INDEX submission_of_project ON ONLY submission USING btree (hashtext(project_id), log_id, ((log_index >> 4)));
+CREATE INDEX submission_of_schema ON ONLY submission USING btree (hashtext(((project_id || '
 '::text) || schema)), log_id, ((log_index >> 4)));
 CREATE TRIGGER submission_change AFTER UPDATE ON submission REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_metadata_changes();
 CREATE TRIGGER submission_export AFTER UPDATE ON submission REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION note_metadata_changes();
@@ -754,6 +755,17 @@ CREATE TABLE worker (
   CONSTRAINT worker_pkey PRIMARY KEY (id)
 );
 
+CREATE VIEW submission_partition AS
+ SELECT c.relname::text AS name,
+    NULLIF(b.bound[1], 'MINVALUE'::text)::integer AS log_id,
+    NULLIF(b.bound[2], 'MINVALUE'::text)::bigint AS first_index,
+    b.bound[3]::integer AS end_log_id,
+    NULLIF(b.bound[4], 'MINVALUE'::text)::bigint AS end_index
+   FROM pg_inherits i
+     JOIN pg_class c ON c.oid = i.inhrelid
+     CROSS JOIN LATERAL ( SELECT regexp_match(replace(pg_get_expr(c.relpartbound, c.oid), ''''::text, ''::text), 'FROM \((\S+), (\S+)\) TO \((\S+), (\S+)\)'::text) AS bound) b
+  WHERE i.inhparent = 'submission'::regclass::oid AND NOT i.inhdetachpending;
+
 CREATE OR REPLACE FUNCTION add_audit_partition(p_name text, p_bounds text)
  RETURNS void
  LANGUAGE plpgsql
@@ -766,6 +778,18 @@ BEGIN
 END $function$;
 COMMENT ON FUNCTION add_audit_partition(p_name text, p_bounds text) IS 'Adds an append-only partition to audit_entry. p_bounds is DEFAULT or FOR VALUES ….
 Locks: audit_entry and its default partition, exclusively.';
+
+CREATE OR REPLACE FUNCTION add_first_partition()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+BEGIN
+  PERFORM add_submission_partition(NEW.id);
+  RETURN NULL;
+END $function$;
+COMMENT ON FUNCTION add_first_partition() IS 'Trigger of log: a log has its first partition from the transaction on that creates it, also by a process of the version before.
+Locks: those of add_submission_partition.';
 
 CREATE OR REPLACE FUNCTION add_log_times()
  RETURNS trigger
@@ -801,14 +825,47 @@ END $function$;
 COMMENT ON FUNCTION add_log_times() IS 'Trigger of batch: adds the time bounds of the new leaves to log_time, one row per 256 leaves. Then lowers earliest of the rows before where a new leaf is earlier; they are read from the newest on, and only the last ones can be later.
 Locks: the rows of log_time that it changes.';
 
-CREATE OR REPLACE FUNCTION allocate_log_indexes(p_log_id integer, p_outcome submission_outcome[], INOUT p_log_index bigint[])
- RETURNS bigint[]
+CREATE OR REPLACE FUNCTION add_submission_partition(p_log_id integer, p_leaves bigint DEFAULT 16777216)
+ RETURNS text
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
 AS $function$
 DECLARE
+  v_number integer;
+  v_first bigint;
+  v_name text;
+  v_schema CONSTANT name := (SELECT c.relnamespace::regnamespace FROM pg_class c WHERE c.oid = 'submission'::regclass);
+  v_statistics text;
+BEGIN
+  LOCK TABLE submission IN SHARE UPDATE EXCLUSIVE MODE;
+  IF EXISTS (SELECT FROM submission_partition p WHERE p.log_id IS NULL AND p_log_id < p.end_log_id) THEN
+    RETURN NULL;
+  END IF;
+  SELECT substring(p.name FROM '\d+$')::integer, p.end_index INTO v_number, v_first FROM submission_partition p
+    WHERE p.log_id = p_log_id ORDER BY p.end_index DESC LIMIT 1;
+  v_name := format('submission_%s_%s', p_log_id, coalesce(v_number + 1, 0));
+  v_first := coalesce(v_first, 0);
+  SELECT string_agg(format('ALTER COLUMN %I SET STATISTICS %s', a.attname, a.attstattarget), ', ') INTO v_statistics
+    FROM pg_attribute a WHERE a.attrelid = 'submission'::regclass AND a.attstattarget >= 0 AND a.attnum > 0;
+  EXECUTE format('CREATE TABLE %I.%I (LIKE submission INCLUDING ALL)', v_schema, v_name);
+  EXECUTE format('ALTER TABLE %I %s', v_name, v_statistics);
+  EXECUTE format('ALTER TABLE submission ATTACH PARTITION %I FOR VALUES FROM (%s, %s) TO (%s, %s)',
+                 v_name, p_log_id, v_first, p_log_id, v_first + p_leaves);
+  RETURN v_name;
+END $function$;
+COMMENT ON FUNCTION add_submission_partition(p_log_id integer, p_leaves bigint) IS 'Adds the partition of the next p_leaves leaves of a log behind its last one, submission_<log id>_<number>. Returns its name, or null if the log is in the partition of the logs from before, which has no end.
+Locks: submission, SHARE UPDATE EXCLUSIVE until the transaction ends, with which rows are read and written.';
+
+CREATE OR REPLACE FUNCTION allocate_log_indexes(p_log_id integer, p_outcome submission_outcome[], INOUT p_log_index bigint[])
+ RETURNS bigint[]
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+DECLARE
   c_write_lock CONSTANT integer := 1; -- LogLock.WRITE
   v_frozen_at timestamptz;
+  v_sealed bigint;
   v_next bigint;
 BEGIN
   PERFORM pg_advisory_xact_lock(c_write_lock, p_log_id);
@@ -816,7 +873,11 @@ BEGIN
   IF v_frozen_at IS NOT NULL THEN
     RAISE EXCEPTION 'log % is frozen', p_log_id USING ERRCODE = 'ATFRZ';
   END IF;
-  SELECT coalesce(max(s.log_index) + 1, 0) INTO v_next FROM submission s WHERE s.log_id = p_log_id;
+  SELECT coalesce(max(b.tree_size) - 1, 0) INTO v_sealed FROM batch b WHERE b.log_id = p_log_id;
+  SELECT max(s.log_index) + 1 INTO v_next FROM submission s WHERE s.log_id = p_log_id AND s.log_index >= v_sealed;
+  IF v_next IS NULL THEN
+    SELECT coalesce(max(s.log_index) + 1, 0) INTO v_next FROM submission s WHERE s.log_id = p_log_id;
+  END IF;
   FOR v_n IN 1..cardinality(p_outcome) LOOP
     IF p_outcome[v_n] IS NULL THEN
       p_log_index[v_n] := v_next;
@@ -863,7 +924,7 @@ BEGIN
   v_first := array_position(v_outcome, NULL);
   IF v_first IS NOT NULL THEN
     v_log_index := allocate_log_indexes(p_log_id, v_outcome, v_log_index);
-    PERFORM assert_new_ids(p_id, v_outcome);
+    PERFORM assert_new_ids(p_log_id, v_log_index[v_first], p_id, v_outcome);
     INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, schema, dsse_key_id, metadata, metadata_state,
       metadata_errors, artifact_sha256, salt, commitment, leaf_hash, signature, build, statement_version)
     SELECT p_log_id, u.log_index, u.id, p_project_id[u.key], timestamptz 'epoch' + u.submitted_ms * interval '1 millisecond',
@@ -1042,22 +1103,29 @@ END $function$;
 COMMENT ON FUNCTION artifact_run_leaves(p_run_id bigint, p_low bytea, p_high bytea, p_limit integer) IS 'Returns the log indexes of the entries of a run from p_low to p_high, both of one project and artifact: the newest p_limit, newest first.
 Locks: none.';
 
-CREATE OR REPLACE FUNCTION assert_new_ids(p_id text[], p_outcome submission_outcome[])
+CREATE OR REPLACE FUNCTION assert_new_ids(p_log_id integer, p_first_index bigint, p_id text[], p_outcome submission_outcome[])
  RETURNS void
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
+DECLARE
+  v_from CONSTANT bigint := p_first_index - 4194304;
 BEGIN
+  -- A range and an order, so that no other index is chosen for a small table.
   PERFORM FROM unnest(p_id, p_outcome) u(id, outcome)
     CROSS JOIN LATERAL (
-      SELECT FROM submission s WHERE substr(s.id, 5, 15) = substr(u.id, 5, 15) AND s.id = u.id LIMIT 1
+      SELECT FROM submission s
+      WHERE substr(s.id, 5, 15) BETWEEN substr(u.id, 5, 15) AND substr(u.id, 5, 15) AND s.id = u.id
+        AND s.log_id = p_log_id AND s.log_index >= v_from
+      ORDER BY substr(s.id, 5, 15) LIMIT 1
     ) s
     WHERE u.outcome IS NULL LIMIT 1;
   IF FOUND THEN
     RAISE unique_violation USING MESSAGE = 'a submission with one of the ids is stored already';
   END IF;
 END $function$;
-COMMENT ON FUNCTION assert_new_ids(p_id text[], p_outcome submission_outcome[]) IS 'Step of append_submissions, under the lock of the log, with which all rows that could have the ids are visible: raises unique_violation if a row without an outcome is stored already. In place of a unique index, which would have whole ids.
+COMMENT ON FUNCTION assert_new_ids(p_log_id integer, p_first_index bigint, p_id text[], p_outcome submission_outcome[]) IS 'Step of append_submissions, under the lock of the log, with which all rows that could have the ids are visible: raises unique_violation if a row without an outcome is stored already. In place of a unique index, which would have whole ids. Looks at the newest 4,194,304 leaves, more than a log takes in the two minutes before p_first_index: another call with an id, which its process makes, ends within the 10 s that the process waits.
 Locks: none.';
 
 CREATE OR REPLACE FUNCTION audit_id_at(p_at timestamp with time zone)

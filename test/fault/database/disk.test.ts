@@ -21,22 +21,24 @@ async function smallDisk(t: Test): Promise<Space> {
   return { scene, runOut: async () => disk.fill(), comeBack: async () => disk.free() };
 }
 
-/** The table's file is grown past the limit first, so that no more of it can be written. */
+/** The file of the log's partition is grown past the limit first, by rows below the log's, so that no more of it can be written. */
 async function boundedFiles(t: Test): Promise<Space> {
   const scene = await setScene(t);
   const { pool, servers } = scene;
-  await pool`ALTER TABLE submission SET (autovacuum_enabled = false)`;
+  await pool.unsafe(`
+    CREATE TABLE submission_1_0 (LIKE submission INCLUDING ALL) WITH (autovacuum_enabled = false);
+    ALTER TABLE submission ATTACH PARTITION submission_1_0 FOR VALUES FROM (1, -10000) TO (1, 1000000)`);
   await pool`
     INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, artifact_sha256, schema, metadata_state,
                             commitment, dsse_key_id, signature, leaf_hash)
-    SELECT 0, n, 'sub_' || n, '', now(), convert_to(repeat('x', 1880), 'UTF8'), '', 1, '', 1, '', ''
+    SELECT 1, -n, 'sub_' || n, '', now(), convert_to(repeat('x', 1880), 'UTF8'), '', 1, '', 1, '', ''
     FROM generate_series(1, 10000) n`;
   return {
     scene,
     runOut: async () => limitFileSize(servers.postgres.pid(), LIMIT_BYTES),
     comeBack: async () => {
       limitFileSize(servers.postgres.pid(), undefined);
-      await pool`DELETE FROM submission WHERE log_id = 0`;
+      await pool`DELETE FROM submission WHERE log_index < 0`;
     },
   };
 }

@@ -30,7 +30,8 @@ await sql`INSERT INTO log (environment, epoch, origin, public_key) VALUES (1, 1,
 await fill(0, WITHOUT, null);
 
 async function bytesOf(index: string): Promise<number> {
-  const [row] = await sql<{ bytes: number }[]>`SELECT pg_relation_size(${index}::regclass) AS bytes`;
+  const [row] = await sql<{ bytes: number }[]>`
+      SELECT sum(pg_relation_size(relid))::bigint AS bytes FROM pg_partition_tree(${index}::regclass)`;
   return row?.bytes ?? 0;
 }
 

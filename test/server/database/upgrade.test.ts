@@ -5,6 +5,11 @@ import { dumpSchema } from '../../../src/generate/dump-schema.js';
 import { connectPool, type Pool } from '../../../src/server/database/connect.js';
 import { dropFormerIndexes } from '../../../src/server/database/former-indexes.js';
 import { assertMigrated, migrate } from '../../../src/server/database/migrate.js';
+import {
+  addSparePartitions,
+  findUnprepared,
+  listPartitions,
+} from '../../../src/server/log/store/partitions.js';
 import { drain, openPipeline } from '../../support/pipeline.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
 import { until } from '../../support/until.js';
@@ -82,9 +87,10 @@ t.test('a database with some migrations of 0.1.0 is rejected and not changed', a
 });
 
 /** How processes of former versions store a submission: the statement stays prepared. `more`: parameters of a later one. */
-async function appendAsFormer(pool: Pool, id: string, more = ''): Promise<void> {
+async function appendAsFormer(pool: Pool, id: string, more = '', logId = 1): Promise<void> {
   const named = [
-    "p_log_id => 1, p_is_retry => false, p_retention_ms => 1000, p_api_key_id => '{key}', p_project_id => '{prj}'",
+    `p_log_id => ${logId}`,
+    "p_is_retry => false, p_retention_ms => 1000, p_api_key_id => '{key}', p_project_id => '{prj}'",
     "p_limit_second => '{1000}', p_limit_hour => '{1000}', p_limit_day => '{1000}', p_key => '{1}', p_id => $1",
     "p_submitted_ms => '{1}', p_schema => '{purl}', p_dsse_key_id => '{1}', p_bytes => $2, p_metadata => '{}'",
     'p_metadata_errors => NULL, p_idempotency_key => NULL, p_request_hash => NULL',
@@ -95,6 +101,10 @@ async function appendAsFormer(pool: Pool, id: string, more = ''): Promise<void> 
   });
 }
 
+/** The schema without the partition of the logs from before, which a new database does not have. */
+const dumpWithoutFormer = async (pool: Pool) =>
+  (await dumpSchema(pool)).replace(/CREATE TABLE submission_former [\s\S]*?\n\n/, '');
+
 const listAsFormer = (pool: Pool) => pool`
   SELECT log_index FROM find_artifact(
     'prj', ${Buffer.alloc(32, 0xab)}, ${null}, ${null}::smallint, ${null}::timestamptz, ${null}::timestamptz,
@@ -104,10 +114,11 @@ t.test(
   'processes of the former version store and find submissions while the schema is upgraded',
   async (t) => {
     const { url, pool } = await openFormer(t);
-    await pool`INSERT INTO log (environment, epoch, origin, public_key) VALUES (1, 1, 'log', '')`;
+    await pool`INSERT INTO log (environment, epoch, origin, public_key) VALUES (1, 1, 'log', ''), (2, 1, 'test', '')`;
     const former = connectPool({ url, name: 'test', max: 1, statementTimeoutMs: 10_000 });
     t.teardown(() => former.end({ timeout: 1 }));
     await appendAsFormer(former, 'sub_before');
+    await appendAsFormer(former, 'sub_other', '', 2);
     t.equal((await listAsFormer(former)).length, 1);
     // An index is not complete as long as an older snapshot is in use, such as that of a backup.
     const backup = await pool.reserve();
@@ -139,9 +150,71 @@ t.test(
     t.strictSame(await dropFormerIndexes(pool, 3_600_000), [], 'the former version may run for an hour');
     t.strictSame(await dropFormerIndexes(pool, 0), FORMER_INDEXES);
     t.strictSame(await dropFormerIndexes(pool, 0), []);
-    t.equal(await dumpSchema(pool), await dumpSchema((await openDatabase(t)).pool));
+    t.equal(await dumpWithoutFormer(pool), await dumpSchema((await openDatabase(t)).pool));
+    await assertPartitioned(t, pool, former);
   },
 );
+
+/** The logs from before stay in the table that there was, and go on; new ones have partitions, also of former processes. */
+async function assertPartitioned(t: Test, pool: Pool, former: Pool): Promise<void> {
+  const partOf = async (id: string) => {
+    const [row] = await pool`SELECT s.tableoid::regclass::text AS part FROM submission s WHERE s.id = ${id}`;
+    return row?.part;
+  };
+  for (const id of ['sub_before', 'sub_meanwhile', 'sub_after', 'sub_other'])
+    t.equal(await partOf(id), 'submission_former', id);
+  const [log] = await former<{ id: number }[]>`
+    INSERT INTO log (environment, epoch, origin, public_key) VALUES (1, 2, 'log-2', '') RETURNING id`;
+  const id = log?.id ?? 0;
+  await appendAsFormer(former, 'sub_epoch', '', id);
+  t.equal(await partOf('sub_epoch'), `submission_${id}_0`);
+  t.same(await listPartitions(pool, 1), []);
+  t.same(await findUnprepared(pool), [{ logId: id, origin: 'log-2', hasRoom: true }]);
+  t.same(await addSparePartitions(pool), [`submission_${id}_1`]);
+  await pool`INSERT INTO project (id, name) VALUES ('prj', 'a test')`;
+  await pool`UPDATE submission SET metadata = '{"a":1}' WHERE id IN ('sub_before', 'sub_epoch')`;
+  t.same(
+    await pool`SELECT changes FROM metadata_change`,
+    [{ changes: 2 }],
+    'triggers see rows of partitions',
+  );
+  t.same(await pool`SELECT log_id AS log FROM export_change ORDER BY 1`, [{ log: 1 }, { log: id }]);
+}
+
+t.test('logs without submissions get partitions, and the former table goes', async (t) => {
+  const { pool } = await openFormer(t);
+  await pool`INSERT INTO log (environment, epoch, origin, public_key) VALUES (1, 1, 'log', ''), (2, 1, 'test', '')`;
+  await migrate(pool);
+  t.same(
+    [...(await pool`SELECT name FROM submission_partition ORDER BY 1`)],
+    [{ name: 'submission_1_0' }, { name: 'submission_2_0' }],
+  );
+  t.same([...(await pool`SELECT to_regclass('submission_former') AS former`)], [{ former: null }]);
+});
+
+t.test('a long read of the table makes the migration fail; run again, it goes on where it was', async (t) => {
+  const { url, pool } = await openFormer(t);
+  await pool`INSERT INTO log (environment, epoch, origin, public_key) VALUES (1, 1, 'log', '')`;
+  await appendAsFormer(pool, 'sub_before');
+  const names = LATER.filter((name) => name < '0013_partitions');
+  for (const name of names) {
+    const [transaction = '', outside = ''] = sqlOf(name).split('\n-- Outside the transaction:\n');
+    await pool.unsafe(transaction);
+    for (const statement of outside.split(/;\n/)) await pool.unsafe(statement);
+    await pool`INSERT INTO migration (name) VALUES (${name})`;
+  }
+  const reader = connectPool({ url, name: 'test', max: 1, statementTimeoutMs: 60_000, isPatient: true });
+  t.teardown(() => reader.end({ timeout: 1 }));
+  const reading = await reader.reserve();
+  await reading`BEGIN`;
+  await reading`SELECT FROM submission`;
+  await t.rejects(migrate(pool), { code: '55P03' });
+  await appendAsFormer(pool, 'sub_meanwhile');
+  await reading`COMMIT`;
+  reading.release();
+  t.strictSame(await migrate(pool), ['0013_partitions.sql']);
+  t.equal((await pool`SELECT FROM submission_former`).length, 2);
+});
 
 t.test('a migration that failed behind its transaction runs again', async (t) => {
   const { pool } = await openFormer(t);
@@ -172,8 +245,10 @@ t.test(
     await submit(20);
     await drain(pipeline);
     await pool`ANALYZE submission`;
-    const columns = await pool<{ name: string }[]>`
-    SELECT attname AS name FROM pg_stats WHERE schemaname = 'public' AND tablename = 'submission'`;
+    const columns = await pool<{ name: string; table: string }[]>`
+    SELECT attname AS name, tablename AS "table" FROM pg_stats
+    WHERE schemaname = 'public' AND tablename IN (SELECT name FROM submission_partition UNION SELECT 'submission')`;
+    t.same([...new Set(columns.map(({ table }) => table))].sort(), ['submission', 'submission_1_0']);
     const names = columns.map(({ name }) => name);
     t.ok(names.includes('artifact_sha256'));
     for (const name of ['metadata', 'metadata_errors', 'attested_metadata', 'salt', 'build'])

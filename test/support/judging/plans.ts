@@ -1,7 +1,10 @@
 /** What Postgres does for a query, and how much it reads for it. */
 import postgres from 'postgres';
 
-/** How a query was run: the scans with their indexes, the rows they looked at, the pages touched. */
+/**
+ * How a query was run: the scans with their indexes, those of partitions by the name of the whole table's, the rows they
+ * looked at, the pages touched.
+ */
 export type Plan = { scans: string[]; rows: number; buffers: number; ms: number };
 
 /** A connection that plans are asked over. */
@@ -43,8 +46,9 @@ export function openPlanner(databaseUrl: string): Planner {
     if (row === undefined) throw new Error('nothing was explained');
     const [{ Plan: top, 'Execution Time': ms }] = row['QUERY PLAN'] as Explained;
     const scans = scansOf(top);
+    const wholes = await readWholes(sql);
     return {
-      scans: [...new Set(scans.map(nameOf))],
+      scans: [...new Set(scans.map((scan) => nameOf(scan, wholes)))],
       rows: scans.reduce((sum, scan) => sum + rowsOf(scan), 0),
       buffers: number(top, 'Shared Hit Blocks') + number(top, 'Shared Read Blocks'),
       ms,
@@ -89,8 +93,17 @@ function scansOf(node: Node): Node[] {
   return 'Relation Name' in node ? [node, ...below] : below;
 }
 
-function nameOf(node: Node): string {
-  return `${node['Node Type']} ${node['Index Name'] ?? node['Relation Name']}`;
+/** The partitioned table or index of each partition. */
+async function readWholes(sql: Planner['sql']): Promise<Map<unknown, string>> {
+  const rows = await sql<{ part: string; whole: string }[]>`
+    SELECT c.relname AS part, p.relname AS whole FROM pg_inherits i
+    JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_class p ON p.oid = i.inhparent`;
+  return new Map(rows.map(({ part, whole }) => [part, whole]));
+}
+
+function nameOf(node: Node, wholes: ReadonlyMap<unknown, string>): string {
+  const name = node['Index Name'] ?? node['Relation Name'];
+  return `${node['Node Type']} ${wholes.get(name) ?? name}`;
 }
 
 /** What it returned and what it looked at in vain, over all its runs. */

@@ -34,6 +34,7 @@ export const SEQUENCER_OPTIONS: Omit<SequencerDeps, 'pool' | 'logId'> = {
   patienceMs: 2_000,
   clock: Date.now,
   wake: () => {},
+  onLackingPartition: () => {},
   guard: { assertWritable: async () => {}, recordAcknowledged: () => {} },
   guardCommit: (call) => call(),
 };

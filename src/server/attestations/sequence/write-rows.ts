@@ -3,6 +3,7 @@ import { ApiError, idempotencyInProgress, unavailable } from '../../core/errors.
 import type { Pool } from '../../database/connect.js';
 import { errorCode, isDatabaseUnavailable, STANDBY_AWAY } from '../../database/database-errors.js';
 import type { Leaf } from '../../log/store/leaves.js';
+import { isLackingPartition } from '../../log/store/partitions.js';
 import { inSharedSpan, type SpanReference } from '../../telemetry/spans.js';
 import {
   FROZEN_SQLSTATE,
@@ -34,6 +35,8 @@ export type SequencerDeps = {
   clock: () => number;
   /** Called after each call that stored a row. */
   wake: () => void;
+  /** Called after each call that stored nothing because the log has no partition for its next leaves. */
+  onLackingPartition: (logId: number) => void;
   guard: WriteGuard;
   /** Runs each call, and ends the wait for it when the synchronous standby is away. */
   guardCommit: <T>(call: () => Promise<T>) => Promise<T>;
@@ -155,6 +158,12 @@ async function storeFailed(
     );
   } else if (code === DISK_FULL_SQLSTATE) {
     rejectAll(flushed, unavailable('the database has no space for submissions now', 5, error));
+  } else if (isLackingPartition(error)) {
+    deps.onLackingPartition(deps.logId);
+    rejectAll(
+      flushed,
+      unavailable('the database has no partition for the next leaves of the log', 30, error),
+    );
   } else if (code === STANDBY_AWAY) {
     rejectAll(flushed, notConfirmed(error));
   } else if (isDatabaseUnavailable(error) || code === UNIQUE_VIOLATION_SQLSTATE) {

@@ -54,7 +54,7 @@ const REFRESH_MS = 5_000;
  * opens in `hooks`, also if it throws; shutdown answers requests in flight first.
  */
 export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promise<Api> {
-  const { config, log, register, localPool, standby, guard, stampWitnesses: witnesses } = options;
+  const { config, log, register, localPool, guard, stampWitnesses: witnesses } = options;
   const pool = openPool(config, hooks, { name: 'api', max: config.poolSize, guard });
   const listPool = openPool(config, hooks, { name: 'list', max: LIST_CONNECTIONS, planOnce: true });
   const replica = openReplica(config, log, hooks);
@@ -87,7 +87,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   });
   refresh(hooks, () => guard(() => noteTails(pool, logCache)));
   refresh(hooks, () => guard(() => indexTails(pool)));
-  const sequencers = openSequencers({ config, pool: writePool, logCache, guard: logGuard, jobs, standby });
+  const sequencers = openSequencers(options, { pool: writePool, logCache, guard: logGuard, jobs });
   hooks.add(sequencers.close);
   const stamper = createSignatureStamper({ pool, log, witnesses });
   hooks.add(async () => stamper.close());

@@ -3,6 +3,7 @@ import type { Config } from '../../../config/config.js';
 import type { Pool } from '../../database/connect.js';
 import { assertMigrated } from '../../database/migrate.js';
 import { assertSession, readDatabaseMs } from '../../database/session.js';
+import { findUnprepared } from '../../log/store/partitions.js';
 import { findSecretKeyProblem } from '../secret-key-manager.js';
 import { type Check, failed, ok, type Result, warning } from './finding.js';
 import { sizeText } from './machine-checks.js';
@@ -39,6 +40,7 @@ export function tableChecks({ pool, config }: Database): Check[] {
   return [
     { name: 'secret key', run: async () => [await checkSecretKey(pool, config)] },
     { name: 'workers', run: async () => [await checkWorkers(pool)] },
+    { name: 'partitions', run: async () => checkPartitions(pool) },
     { name: 'sizes', run: async () => checkSizes(pool) },
   ];
 }
@@ -108,14 +110,27 @@ async function checkWorkers(pool: Pool): Promise<Result> {
   );
 }
 
+/** A worker adds partitions every half minute. */
+async function checkPartitions(pool: Pool): Promise<Result[]> {
+  const unprepared = await findUnprepared(pool);
+  if (unprepared.length === 0) return [ok('each log has a whole partition ahead')];
+  return unprepared.map(({ origin, hasRoom }) => {
+    const toDo = 'start attest worker, which adds one, or see its log';
+    return hasRoom
+      ? warning(`no whole partition ahead: ${toDo}`, origin)
+      : failed(`no partition for the next leaf, nothing is accepted: ${toDo}`, origin);
+  });
+}
+
 async function checkSizes(pool: Pool): Promise<Result[]> {
   const [row] = await pool<{ bytes: number; submissions: number; tables: string }[]>`
     SELECT pg_database_size(current_database()) AS bytes,
       (SELECT coalesce(sum(size), 0)::bigint FROM log l CROSS JOIN LATERAL (
         SELECT coalesce(max(log_index) + 1, 0) AS size FROM submission WHERE log_id = l.id) leaves) AS submissions,
-      (SELECT string_agg(relname || ' ' || pg_size_pretty(bytes), ', ' ORDER BY bytes DESC) FROM (
-        SELECT relname, pg_total_relation_size(oid) AS bytes FROM pg_class
-        WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 2 DESC LIMIT 3) largest) AS tables`;
+      (SELECT string_agg(name || ' ' || pg_size_pretty(bytes), ', ' ORDER BY bytes DESC) FROM (
+        SELECT coalesce(pg_partition_root(oid), oid)::regclass::text AS name, sum(pg_total_relation_size(oid)) AS bytes
+        FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+        GROUP BY 1 ORDER BY 2 DESC LIMIT 3) largest) AS tables`;
   if (row === undefined) throw new Error('the database returned no row');
   return [ok(`${row.submissions} submissions, database ${sizeText(row.bytes)} (${row.tables})`)];
 }

@@ -4,6 +4,7 @@ import { endReplacedLogs, retireDsseKeys } from '../../attestations/signing/reti
 import type { Logger } from '../../core/logger.js';
 import { dropFormerIndexes } from '../../database/former-indexes.js';
 import type { StandbyWatch } from '../../database/standby-watch.js';
+import { addSparePartitions } from '../../log/store/partitions.js';
 import { fillTileNodes } from '../../log/store/tiles.js';
 import type { Pipeline } from '../../pipeline/pipeline.js';
 import type { createReconcilers } from '../../pipeline/reconciler.js';
@@ -22,6 +23,8 @@ const INDEX_MS = 1_000;
 /** How long processes of the version before may run after the migration. */
 const GRACE_MS = 24 * 3_600_000;
 const SIGN_OF_LIFE_MS = 5_000;
+/** A partition has 2^24 leaves, so one ahead is enough for eight minutes at the highest rate measured. */
+const PARTITIONS_MS = 30_000;
 const RECHECK_MS = 10 * 60_000;
 /** Hashing 50 tiles takes 15 ms, in which this process does nothing else. */
 const TILES_FILLED = 50;
@@ -69,6 +72,9 @@ export function startMaintenance(
           repeat(STORE_ROOTS_MS, 'writing trust roots to LOG_STORAGE', storer.storeRoots),
         ]),
     repeat(PRUNE_MS, 'deleting expired rows', () => prune(pool, config)),
+    repeat(PARTITIONS_MS, 'adding partitions of submissions', async () => {
+      for (const partition of await addSparePartitions(pool)) log.info({ partition }, 'a partition is added');
+    }),
     repeat(PRUNE_MS, 'dropping former indexes', async () => {
       for (const index of await dropFormerIndexes(pool, GRACE_MS))
         log.info({ index }, 'a former index is dropped');

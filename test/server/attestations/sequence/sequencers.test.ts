@@ -11,7 +11,7 @@ import type { SequencerDeps } from '../../../../src/server/attestations/sequence
 import { openSequencer, SEQUENCER_OPTIONS } from '../../../support/servers/sequencer.js';
 import { until } from '../../../support/until.js';
 
-const { limits, retentionMs, patienceMs, guard, guardCommit } = SEQUENCER_OPTIONS;
+const { limits, retentionMs, patienceMs, guard, guardCommit, onLackingPartition } = SEQUENCER_OPTIONS;
 /** The documented least time between two wakes of a log. */
 const WAKE_MS = 100;
 /** Node counts timers in whole milliseconds. */
@@ -38,7 +38,7 @@ async function openAll(t: Parameters<typeof openSequencer>[0], change: Partial<S
         return logs.get(environment) as { id: number };
       },
     },
-    { pool: scene.pool, limits, retentionMs, patienceMs, guard, guardCommit, ...change },
+    { pool: scene.pool, limits, retentionMs, patienceMs, guard, guardCommit, onLackingPartition, ...change },
     (logId) => woken.push({ logId, atMs: performance.now() }),
   );
   return { scene, logs, sequencers, woken };
