@@ -825,7 +825,7 @@ END $function$;
 COMMENT ON FUNCTION add_log_times() IS 'Trigger of batch: adds the time bounds of the new leaves to log_time, one row per 256 leaves. Then lowers earliest of the rows before where a new leaf is earlier; they are read from the newest on, and only the last ones can be later.
 Locks: the rows of log_time that it changes.';
 
-CREATE OR REPLACE FUNCTION add_submission_partition(p_log_id integer, p_leaves bigint DEFAULT 16777216)
+CREATE OR REPLACE FUNCTION add_submission_partition(p_log_id integer, p_leaves bigint DEFAULT 67108864)
  RETURNS text
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
@@ -1043,6 +1043,8 @@ BEGIN
       WHERE (hashtext(s.project_id), s.log_id, s.log_index >> 4) >= (hashtext(p_project_id), p_log_id, p_first >> 4)
         AND (hashtext(s.project_id), s.log_id, s.log_index >> 4) <= (hashtext(p_project_id), p_log_id, (p_end - 1) >> 4)
         AND (s.project_id = p_project_id AND s.log_index >= p_first AND s.log_index < p_end)::integer <> 0
+        AND (s.log_id = p_log_id AND s.log_index >= p_first OR s.log_id = -p_log_id AND s.log_index > p_first)
+        AND (s.log_id = p_log_id AND s.log_index < p_end OR s.log_id = -p_log_id AND s.log_index <= p_end)
       ORDER BY hashtext(s.project_id) DESC, s.log_id DESC, s.log_index >> 4 DESC, s.log_index DESC LIMIT p_limit;
   ELSE
     RETURN QUERY
@@ -1479,6 +1481,10 @@ BEGIN
               AND (hashtext(s.project_id), s.log_id, s.log_index >> 4)
                   <= (hashtext(p_project_id), r.log_id, r.last_index >> 4)
               AND (s.project_id = p_project_id AND s.log_index BETWEEN r.next_index AND r.last_index)::integer <> 0
+              AND (s.log_id = r.log_id AND s.log_index >= r.next_index
+                   OR s.log_id = -r.log_id AND s.log_index > r.next_index)
+              AND (s.log_id = r.log_id AND s.log_index <= r.last_index
+                   OR s.log_id = -r.log_id AND s.log_index < r.last_index)
             ORDER BY hashtext(s.project_id), s.log_id, s.log_index >> 4, s.log_index LIMIT p_max - v_made) s
       RETURNING *;
     GET DIAGNOSTICS v_count = ROW_COUNT;

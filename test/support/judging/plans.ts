@@ -2,8 +2,8 @@
 import postgres from 'postgres';
 
 /**
- * How a query was run: the scans with their indexes, those of partitions by the name of the whole table's, the rows they
- * looked at, the pages touched.
+ * How a query was run: the scans with their indexes, those of partitions by the name of the whole table's and none of an
+ * empty one, the rows they looked at, the pages touched.
  */
 export type Plan = { scans: string[]; rows: number; buffers: number; ms: number };
 
@@ -48,7 +48,9 @@ export function openPlanner(databaseUrl: string): Planner {
     const scans = scansOf(top);
     const wholes = await readWholes(sql);
     return {
-      scans: [...new Set(scans.map((scan) => nameOf(scan, wholes)))],
+      scans: [
+        ...new Set(scans.filter((scan) => !isOfEmptyPart(scan, wholes)).map((scan) => nameOf(scan, wholes))),
+      ],
       rows: scans.reduce((sum, scan) => sum + rowsOf(scan), 0),
       buffers: number(top, 'Shared Hit Blocks') + number(top, 'Shared Read Blocks'),
       ms,
@@ -99,6 +101,12 @@ async function readWholes(sql: Planner['sql']): Promise<Map<unknown, string>> {
     SELECT c.relname AS part, p.relname AS whole FROM pg_inherits i
     JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_class p ON p.oid = i.inhparent`;
   return new Map(rows.map(({ part, whole }) => [part, whole]));
+}
+
+/** Planned for these parameters, a partition without a page is read whole. */
+function isOfEmptyPart(node: Node, wholes: ReadonlyMap<unknown, string>): boolean {
+  const pages = number(node, 'Shared Hit Blocks') + number(node, 'Shared Read Blocks');
+  return node['Node Type'] === 'Seq Scan' && wholes.has(node['Relation Name']) && pages === 0;
 }
 
 function nameOf(node: Node, wholes: ReadonlyMap<unknown, string>): string {

@@ -30,7 +30,7 @@ const MAX_CANDIDATES = 10_000;
 /** A parameter of a statement. */
 type Parameter = string | number | Date | Uint8Array | readonly number[] | null;
 /** The sources of the parameters of a page's statement. */
-type Wanted = { query: SubmissionQuery; positions: Positions; known: KnownBatches };
+type Wanted = { query: SubmissionQuery; positions: Positions; known: KnownBatches; from: number };
 /** The logs of the rest of a list, and its end in each. */
 type Positions = ReturnType<typeof logsBelow>;
 type ReadParameter = (wanted: Wanted) => Parameter;
@@ -48,13 +48,17 @@ const statements = new Map<string, Statement>();
  * share of the page does not fit.
  *
  * @param known up to the newest batch of these the page needs no look-up of batches
+ * @param from the least index of its leaves, unless it is of an artifact
  */
 export function pageStatement(
   query: SubmissionQuery,
   known: KnownBatches,
   isSummed: boolean,
+  from: number,
 ): { text: string; parameters: Parameter[] } {
-  const wanted = { query, positions: positionsOf(query), known };
+  const { logIds, before } = query;
+  const positions = logsBelow(logIds, before && { logId: before.logId, end: before.logIndex });
+  const wanted = { query, positions, known, from };
   const kind = kindOf(wanted, isSummed);
   const { text, parameters } = statements.get(kind) ?? makeStatement(wanted, isSummed);
   statements.set(kind, { text, parameters });
@@ -64,14 +68,9 @@ export function pageStatement(
 /** All that the text of a page's statement depends on. */
 function kindOf({ query, positions }: Wanted, isSummed: boolean): string {
   const { artifactSha256, schema, build, status, limit, logIds } = query;
-  const isOf = [
-    artifactSha256 !== undefined,
-    schema !== undefined,
-    build !== undefined,
-    hasTimes(query),
-    isSummed,
-  ];
-  return `${isOf} ${status} ${mostRows(limit)} ${logIds.length > 1} ${positions.logIds.length}`;
+  const isOf = [artifactSha256, schema, build].map((value) => value !== undefined);
+  const has = [...isOf, hasTimes(query), isSummed];
+  return `${has} ${status} ${mostRows(limit)} ${logIds.length > 1} ${positions.logIds.length}`;
 }
 
 function makeStatement({ query, positions }: Wanted, isSummed: boolean): Statement {
@@ -122,7 +121,9 @@ const CHOSEN_COLUMNS = `
  */
 function filteredRows(query: SubmissionQuery, positions: Positions, bind: Bind): string {
   const { build, limit } = query;
-  const { within, order, more } = build === undefined ? inBlocks(query, bind) : inOrder(query, bind);
+  const from = `${bind((wanted) => wanted.from)}::bigint`;
+  const stretch = { logId: 'l.log_id', first: `greatest(r.first_index, ${from})`, end: 'r.end_index' };
+  const { within, order, more } = (build === undefined ? inBlocks : inOrder)(query, stretch, bind);
   return `
     SELECT s.*
     FROM (${logsOf(positions, bind)}) l
@@ -136,24 +137,24 @@ function filteredRows(query: SubmissionQuery, positions: Positions, bind: Bind):
 }
 
 /** What is read of an index: the rows of a stretch `r` of a log `l`, in its order, and how many `more` than the page has. */
+type Stretch = { logId: string; first: string; end: string };
 type IndexRange = { within: string; order: string; more: number };
 
-function inBlocks({ schema }: SubmissionQuery, bind: Bind): IndexRange {
+function inBlocks({ schema }: SubmissionQuery, stretch: Stretch, bind: Bind): IndexRange {
   const project = bind(({ query }) => query.projectId);
   const ofSchema = schema === undefined ? undefined : bind((wanted) => wanted.query.schema ?? null);
-  const stretch = { logId: 'l.log_id', first: 'r.first_index', end: 'r.end_index' };
   const { within, order } = leavesInBlocks({ project, schema: ofSchema, ...stretch });
   return { within, order: order.map((column) => `${column} DESC`).join(', '), more: BLOCK - 1 };
 }
 
-function inOrder(query: SubmissionQuery, bind: Bind): IndexRange {
+function inOrder(query: SubmissionQuery, stretch: Stretch, bind: Bind): IndexRange {
   const names = (['build', 'schema'] as const).filter((name) => query[name] !== undefined);
   const project = bind((wanted) => wanted.query.projectId);
   const value = bind((wanted) => names.map((name) => wanted.query[name]).join('\n'));
   const expression = names.join(BETWEEN);
   return {
     within: `
-      (${expression}, s.project_id, s.log_id, s.log_index) >= (${value}, ${project}, l.log_id, r.first_index)
+      (${expression}, s.project_id, s.log_id, s.log_index) >= (${value}, ${project}, l.log_id, ${stretch.first})
       AND (${expression}, s.project_id, s.log_id, s.log_index) <= (${value}, ${project}, l.log_id, r.end_index - 1)
       AND s.build IS NOT NULL`,
     order: `${expression} DESC, ${NEWEST_FIRST}`,
@@ -212,10 +213,6 @@ function foundArtifact(bind: Bind): string {
 
 const STOPPED_AT =
   "(SELECT json_build_object('logId', log_id, 'logIndex', log_index) FROM found WHERE NOT is_match)";
-
-function positionsOf({ logIds, before }: SubmissionQuery): Positions {
-  return logsBelow(logIds, before && { logId: before.logId, end: before.logIndex });
-}
 
 /** Compared as numbers, so that the planner expects every row to match: the stretches are chosen by time. */
 function times(query: SubmissionQuery, bind: Bind): string {

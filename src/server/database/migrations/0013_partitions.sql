@@ -50,7 +50,9 @@ CROSS JOIN LATERAL (
 ) b
 WHERE i.inhparent = 'submission'::regclass AND NOT i.inhdetachpending;
 
-CREATE FUNCTION add_submission_partition(p_log_id integer, p_leaves bigint DEFAULT 16777216) RETURNS text
+-- 2^26 leaves are 39 GB, which one can archive at a time, and a thousand million are in 15 partitions: Postgres takes 8 µs for
+-- each in a look-up by id, whose partition is not known.
+CREATE FUNCTION add_submission_partition(p_log_id integer, p_leaves bigint DEFAULT 67108864) RETURNS text
 LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   v_number integer;
@@ -210,6 +212,96 @@ COMMENT ON FUNCTION append_submissions IS
 Each step decides the outcome of some submissions; those that no step has decided are stored, in order, from first_index on. outcome, resource_id and log_index are null if all are stored, else they have an element per submission, and a null outcome means stored. use has the windows of each API key and project, null if none of its submissions was counted.
 p_is_retry: an earlier call with the same ids may have committed; its rows are returned as stored. The commit of a call that found rows or keys waits as that of one that stored some (confirm_durable). Raises ATFRZ if the log is frozen and unique_violation if an id is stored already, and stores nothing if it raises.
 Locks: of the idempotency keys (never waited for), then of the rate windows of the API keys and after them of the projects, both in ascending order, then the log''s, last because it is contended most. In this order two calls cannot deadlock. All are held until the transaction ends.';
+
+-- Ranges of a project's leaves are read from the partitions of the range only. No log has the second id: such an alternative
+-- is in no index but a bitmap, so that none is chosen for it (leaf-blocks.ts).
+
+CREATE OR REPLACE FUNCTION artifact_rows(
+  p_run_id bigint, p_log_id integer, p_first bigint, p_end bigint, p_project_id text, p_artifact_sha256 bytea,
+  p_limit integer
+) RETURNS TABLE (log_index bigint, is_artifact boolean, schema text, submitted_at timestamptz)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
+BEGIN
+  IF p_run_id IS NULL THEN
+    RETURN QUERY
+      SELECT s.log_index,
+             s.artifact_sha256 = p_artifact_sha256 OR s.statement_version = 3 AND coalesce((
+               SELECT p_artifact_sha256 = ANY (t.subjects) FROM submission_statement t
+               WHERE t.log_id = s.log_id AND t.log_index = s.log_index LIMIT 1), false),
+             s.schema, s.submitted_at
+      FROM submission s
+      WHERE (hashtext(s.project_id), s.log_id, s.log_index >> 4) >= (hashtext(p_project_id), p_log_id, p_first >> 4)
+        AND (hashtext(s.project_id), s.log_id, s.log_index >> 4) <= (hashtext(p_project_id), p_log_id, (p_end - 1) >> 4)
+        AND (s.project_id = p_project_id AND s.log_index >= p_first AND s.log_index < p_end)::integer <> 0
+        AND (s.log_id = p_log_id AND s.log_index >= p_first OR s.log_id = -p_log_id AND s.log_index > p_first)
+        AND (s.log_id = p_log_id AND s.log_index < p_end OR s.log_id = -p_log_id AND s.log_index <= p_end)
+      ORDER BY hashtext(s.project_id) DESC, s.log_id DESC, s.log_index >> 4 DESC, s.log_index DESC LIMIT p_limit;
+  ELSE
+    RETURN QUERY
+      SELECT l.leaf,
+             s.project_id = p_project_id AND (
+               s.artifact_sha256 = p_artifact_sha256 OR s.statement_version = 3 AND coalesce((
+                 SELECT p_artifact_sha256 = ANY (t.subjects) FROM submission_statement t
+                 WHERE t.log_id = s.log_id AND t.log_index = s.log_index LIMIT 1), false)),
+             s.schema, s.submitted_at
+      FROM artifact_run_leaves(p_run_id, artifact_entry(p_artifact_sha256, p_project_id, p_first),
+                               artifact_entry(p_artifact_sha256, p_project_id, p_end - 1), p_limit) AS l(leaf)
+      CROSS JOIN LATERAL (
+        SELECT * FROM submission s WHERE s.log_id = p_log_id AND s.log_index = l.leaf LIMIT 1
+      ) s
+      ORDER BY l.leaf DESC;
+  END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION make_webhook_deliveries(
+  p_webhook_id text, p_project_id text, p_now timestamptz, p_visible_ms bigint, p_max integer, p_ids text[]
+) RETURNS SETOF webhook_delivery LANGUAGE plpgsql SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  v_made integer := 0;
+  v_count integer;
+  v_last bigint;
+  r webhook_range;
+BEGIN
+  FOR r IN SELECT * FROM webhook_range g WHERE g.webhook_id = p_webhook_id
+           ORDER BY g.log_id, g.tree_size, g.transition LIMIT cardinality(p_ids) LOOP
+    EXIT WHEN v_made >= p_max;
+    RETURN QUERY
+      INSERT INTO webhook_delivery (webhook_id, id, submission_id, log_id, tree_size, transition, attempt,
+                                    created_at, next_attempt_at)
+      SELECT p_webhook_id, p_ids[v_made + s.n], s.id, r.log_id, r.tree_size, r.transition, 1,
+             p_now, p_now + p_visible_ms * interval '1 millisecond'
+      FROM (SELECT s.id, row_number() OVER (ORDER BY s.log_index) AS n FROM submission s
+            WHERE (hashtext(s.project_id), s.log_id, s.log_index >> 4)
+                  >= (hashtext(p_project_id), r.log_id, r.next_index >> 4)
+              AND (hashtext(s.project_id), s.log_id, s.log_index >> 4)
+                  <= (hashtext(p_project_id), r.log_id, r.last_index >> 4)
+              AND (s.project_id = p_project_id AND s.log_index BETWEEN r.next_index AND r.last_index)::integer <> 0
+              AND (s.log_id = r.log_id AND s.log_index >= r.next_index
+                   OR s.log_id = -r.log_id AND s.log_index > r.next_index)
+              AND (s.log_id = r.log_id AND s.log_index <= r.last_index
+                   OR s.log_id = -r.log_id AND s.log_index < r.last_index)
+            ORDER BY hashtext(s.project_id), s.log_id, s.log_index >> 4, s.log_index LIMIT p_max - v_made) s
+      RETURNING *;
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    v_made := v_made + v_count;
+    IF v_made >= p_max THEN
+      SELECT s.log_index INTO v_last
+        FROM (SELECT d.submission_id AS id FROM webhook_delivery d
+              WHERE d.webhook_id = p_webhook_id AND d.id = p_ids[v_made]) d
+        CROSS JOIN LATERAL (
+          SELECT s.log_index FROM submission s WHERE substr(s.id, 5, 15) = substr(d.id, 5, 15) AND s.id = d.id LIMIT 1
+        ) s;
+      UPDATE webhook_range g SET next_index = v_last + 1
+        WHERE g.webhook_id = p_webhook_id AND g.log_id = r.log_id AND g.tree_size = r.tree_size
+          AND g.transition = r.transition;
+    ELSE
+      DELETE FROM webhook_range g
+        WHERE g.webhook_id = p_webhook_id AND g.log_id = r.log_id AND g.tree_size = r.tree_size
+          AND g.transition = r.transition;
+    END IF;
+  END LOOP;
+END $$;
 
 DO $$
 DECLARE

