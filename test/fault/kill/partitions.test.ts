@@ -3,6 +3,7 @@ import t from 'tap';
 import { addSparePartitions, listPartitions } from '../../../src/server/log/store/partitions.js';
 import { startLoad } from '../../support/calling/load.js';
 import { setScene } from '../../support/fault-fixture.js';
+import type { Acknowledged } from '../../support/judging/consistent.js';
 import { until } from '../../support/until.js';
 import { letLeasesRunOut, untilWitnessed } from '../../support/wait-for-idle.js';
 
@@ -17,7 +18,9 @@ const [log] = await pool<{ id: number }[]>`SELECT id FROM log WHERE environment 
 const logId = log?.id ?? 0;
 await pool.unsafe(`DROP TABLE submission_${logId}_0`);
 for (let n = 0; n < PARTITIONS; n++) await pool`SELECT add_submission_partition(${logId}, ${LEAVES})`;
-const running = startLoad({ apis: () => [api.baseUrl], apiKey: scene.apiKey, clients: 6, most: 1_000 });
+const acknowledged: Acknowledged[] = [];
+const load = (most: number) =>
+  startLoad({ apis: () => [api.baseUrl], apiKey: scene.apiKey, clients: 6, most });
 
 const inSubmission = async () => (await pool`SELECT FROM submission WHERE log_id = ${logId}`).length;
 
@@ -28,12 +31,15 @@ t.test('killed between two partitions, an API loses nothing, nor does Postgres',
     async () => (await listPartitions(pool, 3 - logId)).length > 1,
   );
   for (let i = 0; i < 2; i++) {
-    await running.more(2 * LEAVES);
+    const running = load(3 * LEAVES);
+    await running.more(LEAVES);
     await api.kill();
     api = await installation.startApi();
     await running.more(LEAVES);
     await servers.postgres.kill();
     await servers.postgres.start();
+    await running.stop();
+    acknowledged.push(...running.acknowledged);
   }
   await worker.kill();
   t.ok((await inSubmission()) > 4 * LEAVES);
@@ -41,6 +47,7 @@ t.test('killed between two partitions, an API loses nothing, nor does Postgres',
 });
 
 t.test('at the end of the last partition nothing is stored until a worker has added one', async (t) => {
+  const running = load(1_000);
   await until('the last partition is nearly full', async () => {
     const left = PARTITIONS * LEAVES - (await inSubmission());
     return left < 6 && (running.statuses.get(503) ?? 0) > 0;
@@ -48,17 +55,17 @@ t.test('at the end of the last partition nothing is stored until a worker has ad
   await until('the API names what to do', () =>
     api.lines.some(({ level, msg }) => level === 'warn' && msg.includes('no partition for its next leaves')),
   );
-  const acknowledged = running.acknowledged.length;
+  const before = running.acknowledged.length;
   t.ok((await inSubmission()) <= PARTITIONS * LEAVES);
   const worker = await installation.startWorker();
   await running.more(30);
-  t.ok(running.acknowledged.length > acknowledged);
+  t.ok(running.acknowledged.length > before);
   t.equal((await listPartitions(pool, logId)).length, PARTITIONS + 2, 'one, and a spare one');
   t.same(await addSparePartitions(pool), []);
   await running.stop();
   await letLeasesRunOut(pool);
   await untilWitnessed(pool);
-  const { leaves } = await scene.assertConsistent(t, running.acknowledged);
+  const { leaves } = await scene.assertConsistent(t, [...acknowledged, ...running.acknowledged]);
   t.ok(leaves > PARTITIONS * LEAVES);
   await worker.stop();
   await api.stop();
