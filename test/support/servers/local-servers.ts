@@ -21,6 +21,9 @@ export interface LocalServers {
   stop(): Promise<void>;
 }
 
+/** Four test processes have up to ten apps each, and an app some twenty connections when it is busy. */
+const MAX_CONNECTIONS = 1_000;
+
 const SILENT: ServerLog = { debug: () => {}, warn: () => {}, error: () => {} };
 
 /** Starts a Postgres and, where it can be had, a nats-server over a new directory: in memory where that is large. */
@@ -28,7 +31,10 @@ export async function startLocalServers(folder = dataFolder()): Promise<LocalSer
   const dataDir = await lockDataDir({ path: await mkdtemp(join(folder, DATA_DIR_PREFIX)) });
   await copyClusterTemplate(dataDir.path);
   const options = { dataDir, log: SILENT };
-  const started = await Promise.allSettled([startPostgres(options), startNats(options).catch(unlessLacking)]);
+  const started = await Promise.allSettled([
+    startPostgres({ ...options, maxConnections: MAX_CONNECTIONS }),
+    startNats(options).catch(unlessLacking),
+  ]);
   const running = started.map((result) => (result.status === 'fulfilled' ? result.value : undefined));
   const servers = running.filter((server) => server !== undefined);
   const stop = async () => {
