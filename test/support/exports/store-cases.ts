@@ -1,6 +1,7 @@
 /** What every store of objects must do as a destination of exports, faults of the network apart. */
 import { Readable } from 'node:stream';
 import type { Test } from 'tap';
+import { bytesObject } from '../../../src/server/exports/destinations/bytes-object.js';
 import {
   DestinationError,
   type OpenDestination,
@@ -43,6 +44,28 @@ export function testStore(t: Test, makeScene: (t: Test) => Promise<StoreScene>):
     const { sha256 } = textObject(NAME, 'three');
     const stored = { revision: '3', sha256: Buffer.from(sha256).toString('hex'), bytes: 5 };
     t.match(await look(NAME), { ...stored, contentType: 'application/x-ndjson' });
+  });
+
+  t.test('reads a part of the bytes of an object', async (t) => {
+    const { open } = await makeScene(t);
+    const { store } = await open();
+    if (store === undefined) throw new Error('the destination has no store');
+    const { signal } = control();
+    t.equal(await store.readBytes(NAME, { start: 0, end: 10 }, signal), undefined);
+    const content = Buffer.from(Array.from({ length: 1_000 }, (_, i) => (i * 7) % 256));
+    const object = bytesObject({ name: NAME, content, contentType: 'application/gzip', revision: 1 });
+    t.equal(await store.write(object, undefined, signal), true);
+    for (const [start, end] of [
+      [0, 1_000],
+      [0, 2_000],
+      [300, 301],
+      [900, 5_000],
+    ] as const)
+      t.same(
+        Buffer.from((await store.readBytes(NAME, { start, end }, signal)) ?? []),
+        content.subarray(start, end),
+        `${start} to ${end}`,
+      );
   });
 
   t.test('reads the text of an object with the version that a write over it needs', async (t) => {

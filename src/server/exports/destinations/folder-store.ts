@@ -4,7 +4,7 @@
  * comparison of a version and the rename another process may write, so that writers of one name need a lock of their own.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { link, mkdir, readFile, rm } from 'node:fs/promises';
+import { link, mkdir, open, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { hasErrno } from '../../core/files/errno.js';
@@ -36,6 +36,7 @@ export function folderStore(folder: string): ObjectStore {
         const found = await find(name);
         return found && { version: found.version, text: found.bytes.toString() };
       }),
+    readBytes: (name, range) => explained(() => readRange(join(folder, name), range)),
     write: ({ name, read }, stored) =>
       explained(async () => {
         const path = join(folder, name);
@@ -46,6 +47,27 @@ export function folderStore(folder: string): ObjectStore {
         return true;
       }),
   };
+}
+
+async function readRange(
+  path: string,
+  { start, end }: { start: number; end: number },
+): Promise<Uint8Array | undefined> {
+  let file: Awaited<ReturnType<typeof open>>;
+  try {
+    file = await open(path);
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+  try {
+    const { size } = await file.stat();
+    const bytes = Buffer.alloc(Math.max(0, Math.min(end, size) - start));
+    const { bytesRead } = await file.read(bytes, 0, bytes.length, start);
+    return bytes.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
 }
 
 /** Writes a file that is not there; false if it is. */

@@ -30,6 +30,15 @@ export type ObjectStore = {
   read(name: string, signal: AbortSignal): Promise<Stored | undefined>;
   /** Reads an object's text, of at most 256 KiB, and its version; undefined if there is none. */
   readText(name: string, signal: AbortSignal): Promise<StoredText | undefined>;
+  /**
+   * Reads the bytes of an object from `start` to before `end`, fewer if it ends before; undefined if there is none. At
+   * most 256 KiB.
+   */
+  readBytes(
+    name: string,
+    range: { start: number; end: number },
+    signal: AbortSignal,
+  ): Promise<Uint8Array | undefined>;
   /** Stores an object if the store still holds `stored`, or nothing if that is undefined; false if it does not. */
   write(
     object: ExportObject,

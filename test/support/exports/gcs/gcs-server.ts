@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Test } from 'tap';
-import { failed, type GcsAnswer, json } from './answer.js';
+import { failed, type GcsAnswer, json, type MediaAnswer } from './answer.js';
 import {
   beginUpload,
   denied,
@@ -73,11 +73,11 @@ export async function startGcsServer(
   };
 }
 
-function send(response: ServerResponse, { status, headers, body }: GcsAnswer): void {
+function send(response: ServerResponse, { status, headers, body }: MediaAnswer): void {
   response.writeHead(status, headers).end(body);
 }
 
-async function answer(state: State, request: IncomingMessage): Promise<GcsAnswer> {
+async function answer(state: State, request: IncomingMessage): Promise<MediaAnswer> {
   const url = new URL(request.url ?? '/', `http://${request.headers.host}`);
   const { method = 'GET' } = request;
   const { authorization } = request.headers;

@@ -1,7 +1,7 @@
 /** The objects of the server's buckets, and uploads to them, by the rules of the JSON API. */
 import { createHash, type Hash } from 'node:crypto';
 import { CRC32C } from '@google-cloud/storage';
-import { failed, type GcsAnswer, json } from './answer.js';
+import { failed, type GcsAnswer, json, type MediaAnswer } from './answer.js';
 
 /** Larger contents are hashed, but not kept. */
 const MAX_KEPT_BYTES = 1024 * 1024;
@@ -104,12 +104,12 @@ export function finishUpload(bucket: GcsBucket, upload: Upload, generation: stri
 }
 
 /** An object's bytes. */
-export function mediaOf({ content, contentType, generation }: GcsObject): GcsAnswer {
+export function mediaOf({ content, contentType, generation }: GcsObject): MediaAnswer {
   if (content === undefined) return failed(500, 'backendError', 'This server has not kept the bytes.');
   return {
     status: 200,
     headers: { 'content-type': contentType, 'x-goog-generation': generation },
-    body: String(content),
+    body: content,
   };
 }
 

@@ -1,5 +1,5 @@
 /** A container through the official SDK. */
-import { text } from 'node:stream/consumers';
+import { buffer, text } from 'node:stream/consumers';
 import type { ContainerClient } from '@azure/storage-blob';
 import { parseRevision, revisionMetadata } from '../compare-and-swap.js';
 import { contentMd5 } from '../content-md5.js';
@@ -20,6 +20,7 @@ export function openContainer(deps: ContainerDeps): ObjectStore {
   return {
     read: (name, signal) => explained(deps, signal, () => readBlob(deps, name, signal)),
     readText: (name, signal) => explained(deps, signal, () => readText(deps, name, signal)),
+    readBytes: (name, range, signal) => explained(deps, signal, () => readRange(deps, name, range, signal)),
     write: (object, stored, signal) =>
       explained(deps, signal, () => writeBlob(deps, { object, condition: conditionOf(stored), signal })),
   };
@@ -69,6 +70,24 @@ async function readText(
     return { version: etag, text: await text(readableStreamBody) };
   } catch (error) {
     if (error instanceof AzureFailure && error.code === 'BlobNotFound') return undefined;
+    throw error;
+  }
+}
+
+async function readRange(
+  { client }: ContainerDeps,
+  name: string,
+  { start, end }: { start: number; end: number },
+  signal: AbortSignal,
+): Promise<Uint8Array | undefined> {
+  try {
+    const { readableStreamBody } = await client
+      .getBlockBlobClient(name)
+      .download(start, end - start, { abortSignal: signal });
+    return readableStreamBody === undefined ? new Uint8Array() : await buffer(readableStreamBody);
+  } catch (error) {
+    if (error instanceof AzureFailure && error.code === 'BlobNotFound') return undefined;
+    if (error instanceof AzureFailure && error.code === 'InvalidRange') return new Uint8Array();
     throw error;
   }
 }

@@ -75,7 +75,8 @@ async function sendRequest(
   // The object's bytes are sent by PUT, to the address of an upload that a POST has begun.
   const toError = method === 'PUT' ? toUploadError : toGcsError;
   if (!isSuccess(answer) && !isMissing) throw toError(answer, subject);
-  const parsed = responseType === 'text' ? answer.body : parseData(answer);
+  const parsed =
+    responseType === 'arraybuffer' ? answer.bytes : responseType === 'text' ? answer.body : parseData(answer);
   return { status: answer.status, statusText: '', headers: answer.headers, data: parsed };
 }
 

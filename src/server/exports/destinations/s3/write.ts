@@ -37,6 +37,7 @@ export function openStore(bucket: Bucket): ObjectStore {
       return stored.state === 'present' ? { version: stored.etag, ...stored } : undefined;
     },
     readText: (name, signal) => readText(bucket, name, signal),
+    readBytes: (name, range, signal) => readRange(bucket, name, range, signal),
     write: async (object, stored, signal) => {
       const condition = stored === undefined ? IF_ABSENT : { IfMatch: stored.version };
       const result = await storeObject(bucket, object, { condition, signal });
@@ -81,6 +82,30 @@ async function readText(bucket: Bucket, name: string, signal: AbortSignal): Prom
   } catch (error) {
     signal.throwIfAborted();
     if (statusOf(error) === 404 && (error as Error).name !== 'NoSuchBucket') return undefined;
+    throw toDestinationError(error, operation);
+  }
+}
+
+async function readRange(
+  bucket: Bucket,
+  name: string,
+  { start, end }: { start: number; end: number },
+  signal: AbortSignal,
+): Promise<Uint8Array | undefined> {
+  const operation = { action: 's3:GetObject', resource: `${bucket.name}/${name}` };
+  const range = `bytes=${start}-${end - 1}`;
+  const command = new bucket.sdk.GetObjectCommand({ Bucket: bucket.name, Key: name, Range: range });
+  try {
+    return await send(bucket, { operation, signal }, async (abortSignal) => {
+      const { ContentRange, Body } = await bucket.client.send(command, { abortSignal });
+      const bytes = (await Body?.transformToByteArray()) ?? new Uint8Array();
+      // A store without ranges sends all of the object.
+      return ContentRange === undefined ? bytes.subarray(start, end) : bytes;
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (statusOf(error) === 404 && (error as Error).name !== 'NoSuchBucket') return undefined;
+    if (statusOf(error) === 416) return new Uint8Array();
     throw toDestinationError(error, operation);
   }
 }
