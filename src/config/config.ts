@@ -45,6 +45,9 @@ export type LogConfig = DatabaseConfig & {
   readonly checkpointRegister: RegisterConfig;
 };
 
+/** Configuration of the archives of logs: `dsse` signs them; undefined for the keys of `attest up` in `dataDir`. */
+export type ArchiveConfig = LogConfig & Pick<Partial<Secrets>, 'dsse'>;
+
 /** Configuration types of the commands that start a server or open its database. */
 export type ConfigByCommand = {
   up: UpConfig;
@@ -52,6 +55,7 @@ export type ConfigByCommand = {
   worker: Config;
   migrate: MigrateConfig;
   log: LogConfig;
+  archive: ArchiveConfig;
   witness: CosignerConfig;
   backup: DatabaseConfig;
   signer: SignerConfig;
@@ -68,6 +72,7 @@ const READERS: { [P in keyof ConfigByCommand]: (settings: Settings) => ConfigByC
     logLevel: readLogLevel(settings),
   }),
   log: readLog,
+  archive: (settings) => ({ ...readLog(settings), dsse: settings.find('DSSE_KEY_FILE', dsseKeyFiles) }),
   witness: readCosignerConfig,
   backup: readDatabase,
   signer: readSignerConfig,

@@ -73,7 +73,10 @@ function formatSummary({ exportId, project, environment, ...days }: ExportSummar
   const range = days.firstDay === days.lastDay ? days.firstDay : `${days.firstDay} to ${days.lastDay}`;
   const end = days.isComplete ? 'complete' : 'the last day is not complete';
   return [
-    labelled('export', `${exportId}, ${project}, ${environment}: ${range}, ${end}`),
+    labelled(
+      project === null ? 'archive' : 'export',
+      `${exportId}, ${project ?? 'all projects'}, ${environment}: ${range}, ${end}`,
+    ),
     ...days.logs.map((log) => labelled('', logText(log))),
   ];
 }

@@ -10,6 +10,9 @@ import { addProblem, type Tally } from './tally.js';
 /** The patterns of a folder's path in an export, from its last part to its first. */
 const PLACE = [/^\d\d$/, /^\d\d$/, /^\d{4}$/, /^(?:live|test)$/, /^exp_[0-7][0-9A-HJKMNP-TV-Z]{25}$/];
 
+/** The place of the origin in the folder of an archive, which any folder could have as its name. */
+const ARCHIVE_PLACE = 4;
+
 /** Reads and verifies a manifest. Returns its fields if it is verified, or else adds the problem. */
 export async function openManifest(
   tally: Tally,
@@ -34,7 +37,7 @@ export async function openManifest(
 }
 
 /**
- * Checks that a manifest is in its folder, `<export id>/<environment>/yyyy/mm/dd`, and that the objects that it lists
+ * Checks that a manifest is in its folder, `<export id or origin>/<environment>/yyyy/mm/dd`, and that the objects that it lists
  * are. Above the given directory folders may have any name.
  */
 export function checkFolder(
@@ -63,7 +66,8 @@ function isInPlace(directory: string, folder: string, manifest: ManifestFields):
     const actual = parts[i] ?? '';
     if (actual === part) continue;
     // A folder that the user named has no such form, and nothing above it says more.
-    return i >= below && PLACE[i]?.test(actual) !== true;
+    const isOfForm = i === ARCHIVE_PLACE && manifest.project === null ? false : PLACE[i]?.test(actual);
+    return i >= below && isOfForm !== true;
   }
   return true;
 }

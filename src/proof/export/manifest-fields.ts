@@ -4,6 +4,8 @@ import { FormatError } from '../bytes/format-error.js';
 
 const ULID = '[0-7][0-9A-HJKMNP-TV-Z]{25}';
 const EXPORT_ID = new RegExp(`^exp_${ULID}$`);
+/** The part of an origin that an archive's folder can have. */
+const ARCHIVE_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/;
 const PROJECT_ID = new RegExp(`^prj_${ULID}$`);
 const BATCH_ID = new RegExp(`^btc_${ULID}$`);
 const SHA256 = /^[0-9a-f]{64}$/;
@@ -14,10 +16,10 @@ const MAX_SCHEMA_LENGTH = 256;
 
 /** The fields of a manifest. */
 export type ManifestFields = {
-  /** The export's id, `exp_` and a ULID. */
+  /** The export's id, `exp_` and a ULID; of an archive the origin of its log. */
   readonly exportId: string;
-  /** The project's id, `prj_` and a ULID. */
-  readonly project: string;
+  /** The project's id, `prj_` and a ULID; null of an archive, which has the submissions of all projects of one log. */
+  readonly project: string | null;
   readonly environment: EnvironmentName;
   /** The UTC day on which the batches were sealed, `yyyy-mm-dd`. */
   readonly day: string;
@@ -72,8 +74,11 @@ export type ManifestLog = {
 /** Throws FormatError unless the fields are of the documented form and agree with each other. */
 export function assertConsistent(fields: ManifestFields): void {
   const { exportId, project, day, filterSchema, revision, objects, logs } = fields;
-  assert(EXPORT_ID.test(exportId), 'export is not an export id');
-  assert(PROJECT_ID.test(project), 'project is not a project id');
+  if (project === null) assertArchive(fields);
+  else {
+    assert(EXPORT_ID.test(exportId), 'export is not an export id');
+    assert(PROJECT_ID.test(project), 'project is not a project id');
+  }
   assert(isDay(day), 'day is not a date');
   assert(filterSchema === null || isSchemaName(filterSchema), 'filter_schema is not the name of a schema');
   assert(isPositive(revision), 'revision is not a positive integer');
@@ -82,6 +87,18 @@ export function assertConsistent(fields: ManifestFields): void {
   assert(new Set(objects.map(({ name }) => name)).size === objects.length, 'an object occurs twice');
   objects.forEach(assertObject);
   assertCovered(objects, logs);
+}
+
+/** An archive is of all leaves of one log. */
+function assertArchive({ exportId, filterSchema, logs, objects }: ManifestFields): void {
+  assert(ARCHIVE_ID.test(exportId), 'export is not the origin of a log');
+  assert(filterSchema === null, 'an archive has a filter');
+  assert(
+    logs.length === 1 && logs[0]?.origin === exportId,
+    'an archive is not of the log that it is named after',
+  );
+  for (const { submissions, firstIndex, treeSize } of objects)
+    assert(submissions === treeSize - firstIndex, 'an archive lacks submissions of a batch');
 }
 
 function assertLog({ origin, start, from, to }: ManifestLog): void {

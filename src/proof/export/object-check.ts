@@ -27,17 +27,19 @@ export type ObjectCheck = {
 export function createObjectCheck({ batchId: named, listed }: ObjectExpectation): ObjectCheck {
   let batchId = named;
   let range: BatchRange | undefined = listed?.object;
-  let project = listed?.manifest.project;
+  let project = listed?.manifest.project ?? undefined;
   let last = -1;
   return {
     add: (facts) => {
       range ??= facts;
-      project ??= facts.project;
+      if (!facts.isArchived) project ??= facts.project;
       batchId ??= facts.batchId;
       const problems = [
         facts.batchId === batchId ? '' : `it is of ${facts.batchId}, not of ${batchId}`,
         isSameRange(facts, range) ? '' : `its batch has other leaves than ${rangeText(range)}`,
-        facts.project === project ? '' : `it is of ${facts.project}, not of ${project}`,
+        project === undefined || facts.project === project
+          ? ''
+          : `it is of ${facts.project}, not of ${project}`,
         orderProblem(facts.logIndex, last),
         filterProblem(facts, listed?.manifest.filterSchema ?? null),
       ];

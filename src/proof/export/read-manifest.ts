@@ -68,11 +68,11 @@ type Json = Readonly<Record<string, unknown>>;
 function fieldsOf(predicate: Json, subject: readonly unknown[]): ManifestFields {
   const environment = textOf(predicate.environment);
   if (environment !== 'live' && environment !== 'test') throw new FormatError('an environment is not known');
-  const { filter_schema: schema, is_complete: isComplete } = predicate;
+  const { filter_schema: schema, is_complete: isComplete, project } = predicate;
   if (typeof isComplete !== 'boolean') throw new FormatError('is_complete is neither true nor false');
   return {
     exportId: textOf(predicate.export),
-    project: textOf(predicate.project),
+    project: project === null ? null : textOf(project),
     environment,
     day: textOf(predicate.day),
     filterSchema: schema === null ? null : textOf(schema),

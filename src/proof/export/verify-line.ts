@@ -36,6 +36,8 @@ export type LineFacts = {
   readonly treeSize: number;
   /** The metadata's schema, as corrected if it was. */
   readonly schema: string;
+  /** Whether the line is of an archive, whose objects have the submissions of all projects. */
+  readonly isArchived?: boolean;
 };
 
 export type LineVerification = {
@@ -58,7 +60,7 @@ export function createLineVerifier(options: LineOptions): LineVerifier {
   const verifyBundle = createBundleVerifier(options);
   const { project, issuer, identity } = options;
   const verify = async (bytes: Uint8Array): Promise<LineVerification> => {
-    const { text, submission: json, bundle, others } = parseLine(bytes);
+    const { text, submission: json, bundle, others, isArchived } = parseLine(bytes);
     const read = readSubmission(json);
     const submission = 'submission' in read ? read.submission : undefined;
     const parts = readBundle(bundle);
@@ -73,7 +75,7 @@ export function createLineVerifier(options: LineOptions): LineVerifier {
       ...('ignored' in read ? read.ignored : []),
       ...parsed.ignored.map((path) => `/bundle${path}`),
     ];
-    const facts = factsOf(verification, parsed, submission);
+    const facts = { ...factsOf(verification, parsed, submission), ...(isArchived && { isArchived }) };
     return { ...conclude(verification, checks), facts, ...(ignored.length > 0 && { ignored }) };
   };
   return async (line) => {
@@ -92,18 +94,21 @@ function parseLine(bytes: Uint8Array): {
   submission: unknown;
   bundle: unknown;
   others: string[];
+  isArchived: boolean;
 } {
   if (bytes.length > MAX_LINE_BYTES) throw new FormatError('is longer than 1 MiB');
   const text = withoutByteOrderMark(decode(bytes));
   if (text.endsWith('\r')) throw new FormatError('ends with CR LF instead of LF');
   const value = parseJsonText(text, MAX_LINE_BYTES);
   if (!text.startsWith('{') || !text.endsWith('}')) throw new FormatError('is not one JSON object');
-  const { submission, bundle, ...others } = value as Record<string, unknown>;
+  // What puts an archived row back; its metadata is the submission's, and nothing is claimed from the rest.
+  const { submission, bundle, row, batch: _, ...others } = value as Record<string, unknown>;
   if (submission === undefined || bundle === undefined) {
     throw new FormatError('has no submission or no bundle');
   }
   const names = Object.keys(others).slice(0, MAX_PROBLEMS);
-  return { text, submission, bundle, others: names.map((name) => `/${printablePointerStep(name)}`) };
+  const unknown = names.map((name) => `/${printablePointerStep(name)}`);
+  return { text, submission, bundle, others: unknown, isArchived: row !== undefined };
 }
 
 function decode(bytes: Uint8Array): string {
@@ -152,7 +157,7 @@ function factsOf(
   { statement }: Verification,
   { batch, entry, checkpoints: [first] }: ParsedBundle,
   submission: Submission | undefined,
-): LineFacts {
+): Omit<LineFacts, 'isArchived'> {
   const schema = submission?.metadata?.schema;
   return {
     submissionId: statement?.submissionId ?? '',

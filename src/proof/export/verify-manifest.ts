@@ -46,7 +46,7 @@ export async function verifyManifest(
     return { problem: `the manifest is of the ${environment} environment, not ${options.environment}` };
   }
   if (options.project !== undefined && project !== options.project) {
-    return { problem: `the manifest is of ${project}, not of ${options.project}` };
+    return { problem: `the manifest is of ${project ?? 'all projects of a log'}, not of ${options.project}` };
   }
   const key = await findSigner(signed, options);
   if (key === undefined) return { problem: 'the manifest is not signed by a key of the trust roots' };

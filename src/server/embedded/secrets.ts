@@ -32,6 +32,15 @@ export async function openSecrets(
   };
 }
 
+/** Reads the DSSE keys of a data directory; undefined if it has none. Throws EmbeddedError of a file that cannot be used. */
+export async function findDsseKeys(dataDir: string): Promise<Secrets['dsse'] | undefined> {
+  const dir = secretsDir(dataDir);
+  const find = (environment: string) =>
+    findFile(dir, `dsse-${environment}.pem`, (pem) => parseSigningKey(pem, 'dsse'));
+  const [live, test] = [await find('live'), await find('test')];
+  return live && test && { live: [live], test: [test] };
+}
+
 function secretsDir(dataDir: string): string {
   return join(dataDir, 'secrets');
 }

@@ -1,6 +1,14 @@
 /** The processes and tools of the service. */
 
-import type { Config, DatabaseConfig, LogConfig, MigrateConfig, UpConfig } from '../../config/config.js';
+import type {
+  ArchiveConfig,
+  Config,
+  DatabaseConfig,
+  LogConfig,
+  MigrateConfig,
+  UpConfig,
+} from '../../config/config.js';
+import type { Storage } from '../../config/object-storage.js';
 import { type DsseKeyManager, dsseKeyManager } from '../attestations/signing/dsse-key-manager.js';
 import type { StampWitness } from '../attestations/stamps/stamp-witness.js';
 import { aborted, type ShutdownHooks, withShutdownHooks } from '../core/shutdown.js';
@@ -12,6 +20,7 @@ import { openRegister } from '../witnessing/register/open-register.js';
 import type { Ready } from './addresses.js';
 import { openParent, type Parent } from './api/api-process.js';
 import { type BackupReader, openBackup } from './backup-reader.js';
+import { type LogArchiver, openLogArchiver } from './log-archiver.js';
 import { type LogManager, logManager } from './log-manager.js';
 import { openStampWitnesses, openWitnesses } from './open-witnesses.js';
 import { type SecretKeyManager, secretKeyManager } from './secret-key-manager.js';
@@ -136,6 +145,15 @@ export async function withLogs<T>(config: LogConfig, use: (logs: LogManager) => 
   return withDatabase(config, async (pool) =>
     use(logManager(pool, await openRegister(config.checkpointRegister))),
   );
+}
+
+/** Opens database, register and the store of an archive, calls `use` with the archiver, and closes them. */
+export async function withArchive<T>(
+  config: ArchiveConfig,
+  place: Storage,
+  use: (archiver: LogArchiver) => Promise<T>,
+): Promise<T> {
+  return withDatabase(config, (pool) => openLogArchiver(pool, config, place, use));
 }
 
 /** Opens a restored backup, calls `use` with its reader, and closes it. */

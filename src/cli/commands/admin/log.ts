@@ -11,6 +11,7 @@ import { type Cli, print, UsageError } from '../../cli.js';
 import { readWithFlags } from '../../flags/setting-flags.js';
 import { addHelp } from '../../output/help.js';
 import { formatTable } from '../../output/table.js';
+import { addLogArchive } from './log-archive.js';
 
 type Flags = { dataDir?: string; json?: boolean };
 type EpochFlags = Flags & { environment: EnvironmentName; lane: string; key?: string; mlDsaKey?: string };
@@ -78,6 +79,7 @@ export function addLog(program: Command, cli: Cli): void {
         else print(cli, filled.length === 0 ? 'the register is complete' : `restored ${filled.join(', ')}`);
       }),
     );
+  addLogArchive(log, cli);
 }
 
 function addFlags(command: Command): Command {

@@ -35,7 +35,7 @@ type SubmissionRange = {
  * A row as text, which {@link createRowReader} reads. JSON as it is stored has no line break and no tab, and the other
  * values have neither.
  */
-const LINE = `
+export const EXPORTED_LINE = `
   concat_ws(E'\\t', s.log_index, s.id, s.metadata_state, s.dsse_key_id,
             encode(timestamptz_send(s.submitted_at) || s.artifact_sha256 || s.leaf_hash || s.commitment ||
                    coalesce(s.salt, ''), 'hex'),
@@ -62,7 +62,7 @@ export async function listExportedRows(
 ): Promise<ExportedPage> {
   const [row] = await sql`
     SELECT string_agg(line, E'\\n' ORDER BY log_index) AS text
-    FROM (${rowsOf(sql, range, `s.log_index, ${LINE} AS line`, limit)}) AS page`.raw();
+    FROM (${rowsOf(sql, range, `s.log_index, ${EXPORTED_LINE} AS line`, limit)}) AS page`.raw();
   return row?.[0] ?? NO_ROWS;
 }
 

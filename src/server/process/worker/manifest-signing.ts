@@ -9,7 +9,12 @@ import type { Secrets } from '../../keys/secrets.js';
 import type { LogCache } from '../../log/log-cache.js';
 
 /** Signs the manifests of exports, with the keys that sign statements. */
-type ManifestSigner = { sign: Exports['signManifest']; close(): Promise<void> };
+type ManifestSigner = {
+  sign: Exports['signManifest'];
+  /** Makes the DSSE envelope of an in-toto statement with the key of an environment, a proto number. */
+  signStatement(environment: number, statement: Uint8Array): Promise<Uint8Array>;
+  close(): Promise<void>;
+};
 
 /** A signer that opens the keys when it is first used: a signing process that is away delays manifests only. */
 export function createManifestSigner(
@@ -32,15 +37,16 @@ export function createManifestSigner(
     );
     return opening;
   };
+  const signStatement = async (environment: number, statement: Uint8Array) => {
+    const nowMs = await readDatabaseMs(pool);
+    const { signers } = createDsseSigners(await open(), { logCache, databaseMs: () => nowMs });
+    const { sign } = await signers.get(environment);
+    const { signature } = await sign(fromUtf8(statement));
+    return manifestEnvelope(statement, fromHex(signature));
+  };
   return {
-    sign: async (environment, fields) => {
-      const statement = manifestStatement(fields);
-      const nowMs = await readDatabaseMs(pool);
-      const { signers } = createDsseSigners(await open(), { logCache, databaseMs: () => nowMs });
-      const { sign } = await signers.get(environment);
-      const { signature } = await sign(fromUtf8(statement));
-      return manifestEnvelope(statement, fromHex(signature));
-    },
+    sign: async (environment, fields) => signStatement(environment, manifestStatement(fields)),
+    signStatement,
     close,
   };
 }

@@ -1,0 +1,86 @@
+/** `attest log archive`: moves settled submissions of a log into files of the form of exports. */
+import type { Command } from 'commander';
+import { readConfig } from '../../../config/config.js';
+import { storage } from '../../../config/object-storage.js';
+import { integer } from '../../../config/setting-types.js';
+import type { LogArchiver } from '../../../server/process/log-archiver.js';
+import { parseFlag } from '../../audit/audit-flags.js';
+import { type Cli, print } from '../../cli.js';
+import { readWithFlags } from '../../flags/setting-flags.js';
+import { addHelp } from '../../output/help.js';
+import { openProgress, type Progress } from '../../output/progress.js';
+
+type Flags = { dataDir?: string; json?: boolean };
+type ArchiveFlags = Flags & { to: string; first?: string; end?: string };
+
+const HELP = `
+An archive is a folder, or a bucket: \`s3://BUCKET/PREFIX?region=…\`, \`gs://BUCKET/PREFIX\`,
+\`az://CONTAINER/PREFIX?account_url=…\`, as LOG_STORAGE is spelled. It has the form of an export: \`attest verify --export\` verifies it.
+
+\`archive\` writes the settled batches of a log, of all projects, oldest first. Objects that are there with the same bytes stay;
+run it again to continue, and after redactions. \`--first N\` begins at the batch that has leaf N. The manifests are signed with
+the key that signs statements (DSSE_KEY_FILE; with \`attest up\` that of the data directory).`;
+
+const EXAMPLES = [
+  'attest log archive live.log.example.com --to /mnt/archive',
+  "attest log archive live.log.example.com --to 's3://BUCKET/archive?region=eu-central-1'",
+  'attest verify --export /mnt/archive --trust-roots trust_roots.json',
+];
+
+const MAX_INDEX = Number.MAX_SAFE_INTEGER;
+
+/** Adds the commands of archives to `attest log`. */
+export function addLogArchive(log: Command, cli: Cli): void {
+  addFlags(log.command('archive <origin>'))
+    .description('write settled submissions of a log to a folder or bucket, in the form of an export')
+    .requiredOption('--to <place>', 'folder, or URL of a bucket or container')
+    .option('--first <n>', 'leaf to begin at (default: 0)')
+    .option('--end <n>', 'size of the log to end at (default: the last settled batch)')
+    .action(async (origin: string, flags: ArchiveFlags) => {
+      const range = { first: readIndex('--first', flags.first), end: readIndex('--end', flags.end) };
+      await withArchiver(cli, flags, { flag: '--to', place: flags.to }, async (archiver) => {
+        const progress = showProgress(cli, 'archiving leaves');
+        const archived = await archiver.archive(origin, range, progress).finally(progress.clear);
+        const { first, end, objects, written, bytes, isWhole } = archived;
+        const json = { origin, first, end, objects, written, bytes, is_whole: isWhole };
+        const text = `archived leaves ${first} to ${end - 1} of ${origin}: ${objects} objects, ${written} of them new or changed`;
+        const whole = isWhole ? '; the log has ended and is whole: it can be imported' : '';
+        print(cli, flags.json ? JSON.stringify(json) : `${text}${whole}`);
+      });
+    });
+}
+
+function addFlags(command: Command): Command {
+  return addHelp(command, HELP, EXAMPLES)
+    .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)')
+    .option('--json', 'print JSON');
+}
+
+function readIndex(flag: string, text: string | undefined): number | undefined {
+  return text === undefined ? undefined : parseFlag(flag, integer(0, MAX_INDEX), text);
+}
+
+async function withArchiver<T>(
+  cli: Cli,
+  { dataDir }: Flags,
+  { flag, place }: { flag: string; place: string },
+  use: (archiver: LogArchiver) => Promise<T>,
+): Promise<T> {
+  const stored = parseFlag(flag, storage, place);
+  const flags = dataDir === undefined ? {} : { dataDir };
+  const config = readWithFlags(cli.env, flags, (env) => readConfig(env, { process: 'archive' }));
+  return (await import('../../../server/process/run.js')).withArchive(config, stored, use);
+}
+
+/** Shows progress on stderr, from when the number of leaves is known. */
+function showProgress(cli: Cli, label: string) {
+  let progress: Progress | undefined;
+  const output = { output: cli.stderr, now: () => cli.now().getTime() };
+  return {
+    onStart: (leaves: number) => {
+      progress = openProgress(output, label, leaves, String);
+    },
+    onLeaves: (leaves: number) => progress?.add(leaves),
+    clear: () => progress?.clear(),
+  };
+}

@@ -1,0 +1,70 @@
+import { tmpdir } from 'node:os';
+import type { ArchiveConfig } from '../../config/config.js';
+import type { Storage } from '../../config/object-storage.js';
+import type { Pool } from '../database/connect.js';
+import { findDsseKeys } from '../embedded/secrets.js';
+import { ArchiveError } from '../exports/archive/archive-error.js';
+import { type ArchiveDeps, type Archived, archiveLog } from '../exports/archive/write-archive.js';
+import { openOperatorStore } from '../exports/destinations/operator-store.js';
+import { createSpoolBudget } from '../exports/ship/spool-budget.js';
+import { openLogCache } from '../log/log-cache.js';
+import { createManifestSigner } from './worker/manifest-signing.js';
+
+/** Callbacks of progress: the number of leaves of the whole, and numbers of leaves that are done. */
+type Progress = Pick<ArchiveDeps, 'onStart' | 'onLeaves'>;
+
+/** What operators do with the archive of a log in an open store. */
+export type LogArchiver = {
+  /** Writes settled batches of a log: those from the one with leaf `first` on, which end at `end` or before. */
+  archive(
+    origin: string,
+    range: { first?: number | undefined; end?: number | undefined },
+    progress: Progress,
+  ): Promise<Archived>;
+};
+
+/** One object at a time is in temporary files: this bounds it. */
+const SPOOL_BYTES = 64 * 1024 ** 3;
+
+/** Implements `attest log archive` over an open database. */
+export async function openLogArchiver<T>(
+  pool: Pool,
+  config: ArchiveConfig,
+  place: Storage,
+  use: (archiver: LogArchiver) => Promise<T>,
+): Promise<T> {
+  const logCache = await openLogCache(pool);
+  const storage = await openOperatorStore(place);
+  const signer = await openSigner(pool, logCache, config);
+  const { signal } = new AbortController();
+  const shared = { pool, logCache, storage, signal };
+  const writing = {
+    ...shared,
+    signStatement: signer.signStatement,
+    temporaryDirectory: tmpdir(),
+    spoolBudget: createSpoolBudget(SPOOL_BYTES),
+  };
+  try {
+    return await use({
+      archive: (origin, range, progress) => archiveLog({ ...writing, ...progress }, origin, range),
+    });
+  } finally {
+    await signer.close();
+    await storage.close();
+  }
+}
+
+/** Opens the signer of manifests: with the keys of DSSE_KEY_FILE, or those of the data directory. */
+async function openSigner(
+  pool: Pool,
+  logCache: Parameters<typeof createManifestSigner>[1],
+  { dsse, databaseUrl, dataDir }: ArchiveConfig,
+): Promise<Pick<ReturnType<typeof createManifestSigner>, 'signStatement' | 'close'>> {
+  const keys = dsse ?? (databaseUrl === undefined ? await findDsseKeys(dataDir) : undefined);
+  if (keys !== undefined) return createManifestSigner(pool, logCache, keys);
+  return {
+    signStatement: () =>
+      Promise.reject(new ArchiveError('the manifests of an archive are signed: set DSSE_KEY_FILE')),
+    close: async () => {},
+  };
+}
