@@ -1,13 +1,16 @@
 import { tmpdir } from 'node:os';
 import type { ArchiveConfig } from '../../config/config.js';
 import type { Storage } from '../../config/object-storage.js';
+import { environmentNumber } from '../../protocol/environment.js';
 import type { Pool } from '../database/connect.js';
 import { findDsseKeys } from '../embedded/secrets.js';
 import { ArchiveError } from '../exports/archive/archive-error.js';
+import { type Imported, importLog } from '../exports/archive/import-log.js';
 import { type ArchiveDeps, type Archived, archiveLog } from '../exports/archive/write-archive.js';
 import { openOperatorStore } from '../exports/destinations/operator-store.js';
 import { createSpoolBudget } from '../exports/ship/spool-budget.js';
 import { openLogCache } from '../log/log-cache.js';
+import { openRegister } from '../witnessing/register/open-register.js';
 import { createManifestSigner } from './worker/manifest-signing.js';
 
 /** Callbacks of progress: the number of leaves of the whole, and numbers of leaves that are done. */
@@ -21,12 +24,14 @@ export type LogArchiver = {
     range: { first?: number | undefined; end?: number | undefined },
     progress: Progress,
   ): Promise<Archived>;
+  /** Puts an archived log that has ended into the database. */
+  import(origin: string, progress: Progress): Promise<Imported>;
 };
 
 /** One object at a time is in temporary files: this bounds it. */
 const SPOOL_BYTES = 64 * 1024 ** 3;
 
-/** Implements `attest log archive` over an open database. */
+/** Implements `attest log archive` and `import` over an open database. */
 export async function openLogArchiver<T>(
   pool: Pool,
   config: ArchiveConfig,
@@ -35,6 +40,7 @@ export async function openLogArchiver<T>(
 ): Promise<T> {
   const logCache = await openLogCache(pool);
   const storage = await openOperatorStore(place);
+  const register = await openRegister(config.checkpointRegister);
   const signer = await openSigner(pool, logCache, config);
   const { signal } = new AbortController();
   const shared = { pool, logCache, storage, signal };
@@ -47,11 +53,18 @@ export async function openLogArchiver<T>(
   try {
     return await use({
       archive: (origin, range, progress) => archiveLog({ ...writing, ...progress }, origin, range),
+      import: (origin, progress) =>
+        importLog({ ...shared, register, ...progress }, { origin, environment: environmentOf(origin) }),
     });
   } finally {
     await signer.close();
     await storage.close();
   }
+}
+
+/** The environment that an origin begins with, a proto number. */
+function environmentOf(origin: string): number {
+  return environmentNumber(origin.startsWith('test') ? 'test' : 'live');
 }
 
 /** Opens the signer of manifests: with the keys of DSSE_KEY_FILE, or those of the data directory. */

@@ -110,8 +110,10 @@ export async function makeSource(t: Test, options: AppOptions = {}) {
   const owner = await newKey(app);
   const other = await newKey(app);
   const tester = await newKey(app, { environment: Environment.TEST });
+  const release = await app.holdSealing();
   const ids = await makeKinds(app, owner);
   await create(app, tester);
+  await release();
   await app.drain();
   const others = [idOf(await create(app, other)), idOf(await create(app, other))];
   await app.drain();
@@ -133,4 +135,14 @@ export async function endEpoch(app: App): Promise<void> {
   await app.pool`UPDATE log SET created_at = created_at - interval '1 hour' WHERE epoch = 2`;
   const ended = await endReplacedLogs(app.pool);
   if (!ended.includes(ORIGIN)) throw new Error('the log has not ended');
+}
+
+/** Another database of an installation, whose first logs are empty, and replaced: the register has them. */
+export async function startTarget(t: Test, { app, keys }: Installation): Promise<Installation> {
+  const target = await startInstallation(t, { keys, env: { CHECKPOINT_REGISTER: app.register } });
+  const logs = logManager(target.app.pool, await openRegister(app.register));
+  for (const { origin, environment, state } of await logs.status())
+    if (state === 'frozen') await logs.newEpoch(environment, { lane: 1 });
+    else throw new Error(`${origin} is ${state}`);
+  return target;
 }

@@ -1,4 +1,4 @@
-/** `attest log archive`: moves settled submissions of a log into files of the form of exports. */
+/** `attest log archive` and `import`: submissions of a log as files of the form of exports, and back. */
 import type { Command } from 'commander';
 import { readConfig } from '../../../config/config.js';
 import { storage } from '../../../config/object-storage.js';
@@ -11,6 +11,7 @@ import { addHelp } from '../../output/help.js';
 import { openProgress, type Progress } from '../../output/progress.js';
 
 type Flags = { dataDir?: string; json?: boolean };
+type ImportFlags = Flags & { from: string };
 type ArchiveFlags = Flags & { to: string; first?: string; end?: string };
 
 const HELP = `
@@ -19,12 +20,17 @@ An archive is a folder, or a bucket: \`s3://BUCKET/PREFIX?region=…\`, \`gs://B
 
 \`archive\` writes the settled batches of a log, of all projects, oldest first. Objects that are there with the same bytes stay;
 run it again to continue, and after redactions. \`--first N\` begins at the batch that has leaf N. The manifests are signed with
-the key that signs statements (DSSE_KEY_FILE; with \`attest up\` that of the data directory).`;
+the key that signs statements (DSSE_KEY_FILE; with \`attest up\` that of the data directory).
+
+\`import\` puts a log that has ended, and is archived whole, into another database of the same keys and checkpoint register
+(CHECKPOINT_REGISTER), where its lane has a later epoch and the log no leaves. Everything is checked first: the signatures, each leaf, each
+checkpoint, and the newest one against the register. It is all there at the end, or nothing.`;
 
 const EXAMPLES = [
   'attest log archive live.log.example.com --to /mnt/archive',
   "attest log archive live.log.example.com --to 's3://BUCKET/archive?region=eu-central-1'",
   'attest verify --export /mnt/archive --trust-roots trust_roots.json',
+  'attest log import live.log.example.com --from /mnt/archive',
 ];
 
 const MAX_INDEX = Number.MAX_SAFE_INTEGER;
@@ -46,6 +52,25 @@ export function addLogArchive(log: Command, cli: Cli): void {
         const text = `archived leaves ${first} to ${end - 1} of ${origin}: ${objects} objects, ${written} of them new or changed`;
         const whole = isWhole ? '; the log has ended and is whole: it can be imported' : '';
         print(cli, flags.json ? JSON.stringify(json) : `${text}${whole}`);
+      });
+    });
+  addImport(log, cli);
+}
+
+function addImport(log: Command, cli: Cli): void {
+  addFlags(log.command('import <origin>'))
+    .description('put an archived log that has ended into this database')
+    .requiredOption('--from <place>', 'folder, or URL of a bucket or container')
+    .action(async (origin: string, flags: ImportFlags) => {
+      await withArchiver(cli, flags, { flag: '--from', place: flags.from }, async (archiver) => {
+        const progress = showProgress(cli, 'importing leaves');
+        const imported = await archiver.import(origin, progress).finally(progress.clear);
+        const { leaves, projects, newProjects } = imported;
+        const text = `imported ${origin}: ${leaves} leaves of ${projects} projects, ${newProjects} of them new here`;
+        print(
+          cli,
+          flags.json ? JSON.stringify({ origin, leaves, projects, new_projects: newProjects }) : text,
+        );
       });
     });
 }

@@ -49,7 +49,8 @@ const ROW = objectOf({
       digest: hexOf('t.digest'),
       text: 't.text',
       shown: 't.shown',
-      subjects: `(SELECT json_agg(${hexOf('u.subject')} ORDER BY u.n)
+      subjects: `(SELECT CASE WHEN t.subjects IS NOT NULL THEN
+                    coalesce(json_agg(${hexOf('u.subject')} ORDER BY u.n), '[]') END
                   FROM unnest(t.subjects) WITH ORDINALITY u(subject, n))`,
       erased_at: timeOf('t.erased_at'),
     })} FROM submission_statement t WHERE t.log_id = s.log_id AND t.log_index = s.log_index)`,
