@@ -64,7 +64,7 @@ async function assertEmpty(
 }
 
 /**
- * Adds the projects, the DSSE keys and the policies that the database lacks. Keys are trusted from when they were there, and no
+ * Adds the projects, the DSSE keys, and of the trust roots the witnesses and policies that the database lacks. Keys are trusted from when they were there, and no
  * longer than there, or until now. A policy of the archive gets a version before all others: none of them is in force.
  *
  * @returns the version here of each version there
@@ -83,7 +83,32 @@ export async function addCompanions(tx: Sql, record: LogRecord): Promise<Map<num
     FROM json_to_recordset(${JSON.stringify(dsseKeys)}::text::json)
       AS k(spki text, "validFrom" timestamptz, "validTo" timestamptz)
     ON CONFLICT (spki) DO UPDATE SET valid_from = least(dsse_key.valid_from, excluded.valid_from)`;
+  await addTrusted(tx, record);
   return addPolicies(tx, record);
+}
+
+/** Verifiers trust the witnesses of the archive from when they did there, and no longer than there, or until now. */
+async function addTrusted(tx: Sql, { authorities, witnesses }: LogRecord): Promise<void> {
+  await tx`
+    WITH given AS MATERIALIZED (
+      SELECT * FROM json_to_recordset(${JSON.stringify(authorities)}::text::json) AS g(
+        name text, url text, operator text, "certChainPem" text[], "validFrom" timestamptz, "validTo" timestamptz)
+    ), known AS (
+      UPDATE timestamp_authority a SET valid_from = least(a.valid_from, g."validFrom") FROM given g
+      WHERE a.name = g.name AND a.cert_chain_pem = g."certChainPem" RETURNING a.name, a.cert_chain_pem)
+    INSERT INTO timestamp_authority (name, url, operator, cert_chain_pem, valid_from, valid_to)
+    SELECT g.name, g.url, g.operator, g."certChainPem", g."validFrom", coalesce(g."validTo", clock_timestamp()) FROM given g
+    WHERE NOT EXISTS (SELECT FROM known k WHERE k.name = g.name AND k.cert_chain_pem = g."certChainPem")`;
+  await tx`
+    WITH given AS MATERIALIZED (
+      SELECT * FROM json_to_recordset(${JSON.stringify(witnesses)}::text::json) AS g(
+        name text, identity jsonb, "validFrom" timestamptz, "validTo" timestamptz)
+    ), known AS (
+      UPDATE trusted_witness w SET valid_from = least(w.valid_from, g."validFrom") FROM given g
+      WHERE w.name = g.name AND w.identity = g.identity RETURNING w.name, w.identity)
+    INSERT INTO trusted_witness (name, identity, valid_from, valid_to)
+    SELECT g.name, g.identity, g."validFrom", coalesce(g."validTo", clock_timestamp()) FROM given g
+    WHERE NOT EXISTS (SELECT FROM known k WHERE k.name = g.name AND k.identity = g.identity)`;
 }
 
 async function addPolicies(tx: Sql, { environment, policies }: LogRecord): Promise<Map<number, number>> {

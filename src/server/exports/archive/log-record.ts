@@ -10,7 +10,7 @@ import { environmentName, environmentNumber } from '../../../protocol/environmen
 import type { Sql } from '../../database/connect.js';
 import type { Log } from '../../log/store/logs.js';
 import { ArchiveError } from './archive-error.js';
-import { HASH, HEX, openMembers, parseJson, TIME } from './members.js';
+import { HASH, HEX, type Members, openMembers, parseJson, TIME } from './members.js';
 
 export const LOG_RECORD_TYPE = 'urn:attestation-service:archived-log:v1';
 
@@ -33,7 +33,23 @@ export type LogRecord = {
   readonly projects: readonly { id: string; name: string; createdAt: string }[];
   readonly dsseKeys: readonly { spki: string; validFrom: string; validTo: string | null }[];
   readonly policies: readonly PolicyRecord[];
+  readonly authorities: readonly AuthorityRecord[];
+  readonly witnesses: readonly WitnessRecord[];
 };
+
+/** When verifiers trust something. */
+type Validity = { validFrom: string; validTo: string | null };
+
+/** A time-stamping authority of the trust roots. */
+type AuthorityRecord = Validity & {
+  name: string;
+  url: string;
+  operator: string;
+  certChainPem: readonly unknown[];
+};
+
+/** A witness of another kind in the trust roots; `identity` as it is stored. */
+type WitnessRecord = Validity & { name: string; identity: unknown };
 
 /** A witness policy of the log's environment; `witnesses` and `quorums` as they are stored. */
 type PolicyRecord = {
@@ -46,6 +62,7 @@ type PolicyRecord = {
 
 const DAY_MANIFEST = /^\d{4}\/\d\d\/\d\d\/manifest\.json$/;
 const PROJECT_ID = /^prj_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+const WITNESS_NAME = /^[a-z0-9-]{1,64}$/;
 const MAX_NAME = 1_000;
 
 /** Reads what the tables have of a log for its record. */
@@ -66,6 +83,11 @@ export async function readLogRecord(
   >`
     SELECT version, witnesses, quorums, deadline_ms AS "deadlineMs", created_at AS "createdAt" FROM policy
     WHERE environment = ${log.environment} ORDER BY version`;
+  const authorities = await sql<(Dated & Omit<AuthorityRecord, keyof Validity>)[]>`
+    SELECT name, url, operator, cert_chain_pem AS "certChainPem", valid_from AS "validFrom", valid_to AS "validTo"
+    FROM timestamp_authority ORDER BY id`;
+  const witnesses = await sql<(Dated & Omit<WitnessRecord, keyof Validity>)[]>`
+    SELECT name, identity, valid_from AS "validFrom", valid_to AS "validTo" FROM trusted_witness ORDER BY id`;
   return {
     origin: log.origin,
     environment: log.environment,
@@ -79,13 +101,17 @@ export async function readLogRecord(
     treeSize,
     days,
     projects: projects.map((one) => ({ ...one, createdAt: one.createdAt.toISOString() })),
-    dsseKeys: keys.map(({ spki, validFrom, validTo }) => ({
-      spki: hex(spki),
-      validFrom: validFrom.toISOString(),
-      validTo: validTo?.toISOString() ?? null,
-    })),
+    dsseKeys: keys.map(({ spki, ...dates }) => ({ spki: hex(spki), ...validityOf(dates) })),
     policies: policies.map((one) => ({ ...one, createdAt: one.createdAt.toISOString() })),
+    authorities: authorities.map((one) => ({ ...one, ...validityOf(one) })),
+    witnesses: witnesses.map((one) => ({ ...one, ...validityOf(one) })),
   };
+}
+
+type Dated = { validFrom: Date; validTo: Date | null };
+
+function validityOf({ validFrom, validTo }: Dated): Validity {
+  return { validFrom: validFrom.toISOString(), validTo: validTo?.toISOString() ?? null };
 }
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
@@ -96,6 +122,14 @@ export function logRecordStatement(record: LogRecord): Uint8Array {
   return jcsBytes({
     _type: STATEMENT_TYPE,
     predicate: {
+      authorities: record.authorities.map(({ name, url, operator, certChainPem, validFrom, validTo }) => ({
+        cert_chain_pem: certChainPem,
+        name,
+        operator,
+        url,
+        valid_from: validFrom,
+        valid_to: validTo,
+      })),
       created_at: record.createdAt,
       dsse_keys: record.dsseKeys.map(({ spki, validFrom, validTo }) => ({
         spki,
@@ -119,6 +153,12 @@ export function logRecordStatement(record: LogRecord): Uint8Array {
       public_key: record.publicKey,
       receipt_spki: record.receiptSpki,
       tree_size: treeSize,
+      witnesses: record.witnesses.map(({ name, identity, validFrom, validTo }) => ({
+        identity,
+        name,
+        valid_from: validFrom,
+        valid_to: validTo,
+      })),
     },
     predicateType: LOG_RECORD_TYPE,
     subject: days.map(({ name, sha256 }) => ({ digest: { sha256 }, name })),
@@ -148,6 +188,8 @@ export function parseLogRecord(bytes: Uint8Array) {
     projects: log.list('projects').map(readProject),
     dsseKeys: log.list('dsse_keys').map(readKey),
     policies: log.list('policies').map(readPolicy),
+    authorities: log.list('authorities').map(readAuthority),
+    witnesses: log.list('witnesses').map(readWitness),
   };
   return { record, ...envelope };
 }
@@ -167,10 +209,35 @@ function readProject(value: unknown) {
 
 function readKey(value: unknown) {
   const key = openMembers(value, 'a key of log.json');
+  return { spki: key.text('spki', HEX), ...readValidity(key) };
+}
+
+function readValidity(members: Members): Validity {
+  return { validFrom: members.text('valid_from', TIME), validTo: members.optional('valid_to', TIME) };
+}
+
+function readAuthority(value: unknown): AuthorityRecord {
+  const authority = openMembers(value, 'an authority of log.json');
+  const certChainPem = authority.list('cert_chain_pem');
+  if (certChainPem.some((pem) => typeof pem !== 'string' || pem.includes('\0')))
+    throw new ArchiveError('an authority of log.json has no valid chain');
   return {
-    spki: key.text('spki', HEX),
-    validFrom: key.text('valid_from', TIME),
-    validTo: key.optional('valid_to', TIME),
+    name: authority.text('name', WITNESS_NAME),
+    url: authority.text('url'),
+    operator: authority.text('operator'),
+    certChainPem,
+    ...readValidity(authority),
+  };
+}
+
+function readWitness(value: unknown): WitnessRecord {
+  const witness = openMembers(value, 'a witness of log.json');
+  if (witness.object('identity') === undefined)
+    throw new ArchiveError('a witness of log.json has no identity');
+  return {
+    name: witness.text('name', WITNESS_NAME),
+    identity: witness.value('identity'),
+    ...readValidity(witness),
   };
 }
 

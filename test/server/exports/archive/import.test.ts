@@ -3,6 +3,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
+import { verifyBundle } from '../../../../src/proof/verify/verify.js';
 import {
   type Installation,
   makeSource,
@@ -71,6 +72,16 @@ t.test('an imported epoch is read, listed, proven and published as before', asyn
     t.equal(answer.status, 200, path);
     t.same(answer.json, json, path);
   }
+  const trustRoots = JSON.parse(await (await fetch(`${target.app.verifyUrl}/trust_roots.json`)).text());
+  const bundle = await target.app.rest(`/v1/attestations/${ids.valid}/bundle`, { apiKey: here.key });
+  const verified = await verifyBundle(bundle.body.toString(), {
+    trustRoots,
+    environment: 'live',
+    now: new Date(),
+    artifactSha256: (before.get(`/v1/attestations/${ids.valid}`) as { artifact: { sha256: string } }).artifact
+      .sha256,
+  });
+  t.match(verified, { verdict: 'verified' }, 'by the trust roots of the new database');
   const [id = ''] = others;
   t.equal(
     (await target.app.rest(`/v1/attestations/${id}`, { apiKey: here.key })).status,
