@@ -32,6 +32,19 @@ CREATE TABLE api_key (
 CREATE INDEX api_key_by_creator ON api_key USING btree (created_by) WHERE (created_by IS NOT NULL);
 CREATE INDEX api_key_by_project ON api_key USING btree (project_id, id);
 
+CREATE TABLE archived_object (
+  log_id integer NOT NULL,
+  tree_size bigint NOT NULL,
+  first_id text COLLATE "C" NOT NULL,
+  last_id text COLLATE "C" NOT NULL,
+  place text NOT NULL,
+  sha256 bytea NOT NULL,
+  owners bytea NOT NULL,
+  CONSTRAINT archived_object_pkey PRIMARY KEY (log_id, tree_size),
+  CONSTRAINT archived_object_log_id_fkey FOREIGN KEY (log_id) REFERENCES log(id)
+);
+CREATE INDEX archived_object_by_id ON archived_object USING btree (log_id, first_id);
+
 CREATE TABLE artifact_chunk (
   run_id bigint NOT NULL,
   first_entry bytea NOT NULL,
@@ -323,7 +336,9 @@ CREATE TABLE log (
   ended_at timestamp with time zone,
   receipt_spki bytea,
   lane smallint NOT NULL DEFAULT 1,
+  archived_size bigint NOT NULL DEFAULT 0,
   CONSTRAINT log_pkey PRIMARY KEY (id),
+  CONSTRAINT log_archived_size_check CHECK ((archived_size >= 0)),
   CONSTRAINT log_environment_lane_epoch_key UNIQUE (environment, lane, epoch),
   CONSTRAINT log_lane_check CHECK ((lane > 0)),
   CONSTRAINT log_origin_key UNIQUE (origin)
@@ -1650,6 +1665,19 @@ BEGIN
 END $function$;
 COMMENT ON FUNCTION release_webhook(p_webhook_id text, p_lease bigint) IS 'Ends a lease and returns the milliseconds until something of the subscription is due; null if nothing is, or the lease is not p_lease any more. What only lacks a project token is due when there is one. Does not wait for the commit to be flushed.
 Locks: the subscription, before anything is read: what others make due meanwhile is either seen or sets due_at afterwards.';
+
+CREATE OR REPLACE FUNCTION remove_submissions(p_log_id integer, p_first bigint, p_end bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+BEGIN
+  DELETE FROM signature_stamp WHERE log_id = p_log_id AND log_index >= p_first AND log_index < p_end;
+  DELETE FROM submission_statement WHERE log_id = p_log_id AND log_index >= p_first AND log_index < p_end;
+  DELETE FROM submission WHERE log_id = p_log_id AND log_index >= p_first AND log_index < p_end;
+END $function$;
+COMMENT ON FUNCTION remove_submissions(p_log_id integer, p_first bigint, p_end bigint) IS 'Removes the rows of the leaves [p_first, p_end) of a log, which an archive has.
+Locks: the rows that it removes.';
 
 CREATE OR REPLACE FUNCTION return_tokens(p_api_key_id text, p_bucket smallint, p_count bigint, p_use window_use)
  RETURNS window_use

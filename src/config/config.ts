@@ -3,6 +3,7 @@
 import type { Secrets } from '../server/keys/secrets.js';
 import { type RegisterConfig, readRegisterConfig } from './checkpoint-register.js';
 import { type CosignerConfig, readCosignerConfig } from './cosigner-settings.js';
+import { type Storage, storage } from './object-storage.js';
 import { dsseKeyFiles, logKeyFiles, mlDsaKeyFiles, secretKey, tufKeyFiles } from './secret-setting-types.js';
 import {
   type LogLevel,
@@ -46,7 +47,8 @@ export type LogConfig = DatabaseConfig & {
 };
 
 /** Configuration of the archives of logs: `dsse` signs them; undefined for the keys of `attest up` in `dataDir`. */
-export type ArchiveConfig = LogConfig & Pick<Partial<Secrets>, 'dsse'>;
+export type ArchiveConfig = LogConfig &
+  Pick<Partial<Secrets>, 'dsse'> & { readonly logStorage: Storage | undefined };
 
 /** Configuration types of the commands that start a server or open its database. */
 export type ConfigByCommand = {
@@ -72,7 +74,11 @@ const READERS: { [P in keyof ConfigByCommand]: (settings: Settings) => ConfigByC
     logLevel: readLogLevel(settings),
   }),
   log: readLog,
-  archive: (settings) => ({ ...readLog(settings), dsse: settings.find('DSSE_KEY_FILE', dsseKeyFiles) }),
+  archive: (settings) => ({
+    ...readLog(settings),
+    dsse: settings.find('DSSE_KEY_FILE', dsseKeyFiles),
+    logStorage: settings.find('LOG_STORAGE', storage),
+  }),
   witness: readCosignerConfig,
   backup: readDatabase,
   signer: readSignerConfig,

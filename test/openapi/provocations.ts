@@ -1,7 +1,9 @@
 /** For every documented error, how to get it from an operation that documents it. */
 import { randomBytes } from 'node:crypto';
+import { ulid } from 'ulid';
 import { SubmissionService } from '../../gen/attestation/admin/v1/submissions_pb.js';
 import { StatementForm } from '../../gen/attestation/v1/attestations_pb.js';
+import { insertArchivedObject } from '../../src/server/attestations/archived/archived-objects.js';
 import { INVALID, invalidCreation, type Known, METADATA, NOTHING, SLSA } from '../server/rpc/samples.js';
 import { submit } from '../server/rpc/submitting.js';
 import type { App } from '../support/app.js';
@@ -103,6 +105,10 @@ export const PROVOCATIONS: Readonly<Record<string, Provocation>> = {
     await app.rest(`/v1/attestations/${id}`, { method: 'DELETE', apiKey: owner.key });
     return { apiKey: owner.key, known: { ...known, correctableId: id } };
   },
+  'submission.archived': async ({ app, owner, known }) => {
+    const id = await archive(app, owner);
+    return { apiKey: owner.key, known: { ...known, submissionId: id, correctableId: id, redactableId: id } };
+  },
   'statement.no_predicate_type': attempting({
     input: { metadata: METADATA, statement: StatementForm.PUBLIC },
   }),
@@ -164,4 +170,17 @@ async function correctable(app: App, { key }: TestKey): Promise<string> {
   const body = { ...invalidCreation(randomBytes(32).toString('hex')), validation: 'lenient' };
   const { json } = await app.rest('/v1/attestations', { apiKey: key, body });
   return String(json.id);
+}
+
+/** The entry of a submission that was removed from the tables. @returns its id */
+async function archive(app: App, { projectId, environment }: TestKey): Promise<string> {
+  const [log] = await app.pool<
+    { id: number }[]
+  >`SELECT id FROM log WHERE environment = ${environment} LIMIT 1`;
+  if (log === undefined) throw new Error('there is no log');
+  const id = `sub_${ulid()}`;
+  const object = { place: 'a/live/2026/01/02/btc.jsonl.gz', sha256: randomBytes(32) };
+  const treeSize = 1_000_000 + randomBytes(4).readUInt32BE();
+  await insertArchivedObject(app.pool, { logId: log.id, treeSize }, [{ id, projectId }], object);
+  return id;
 }

@@ -55,9 +55,9 @@ export async function readBacklogs(sql: Sql): Promise<Backlog[]> {
     SELECT l.origin, l.frozen_at IS NOT NULL AS frozen,
       l.ended_at IS NOT NULL AS ended,
       coalesce((SELECT max(tree_size) FROM batch WHERE log_id = l.id), 0) AS sealed,
-      (coalesce((SELECT max(log_index) + 1 FROM submission WHERE log_id = l.id), 0)
+      (greatest((SELECT max(log_index) + 1 FROM submission WHERE log_id = l.id), l.archived_size)
        - coalesce((SELECT max(tree_size) FROM batch WHERE log_id = l.id), 0))::bigint AS unsealed,
-      (coalesce((SELECT max(log_index) + 1 FROM submission WHERE log_id = l.id), 0)
+      greatest(0, coalesce((SELECT max(log_index) + 1 FROM submission WHERE log_id = l.id), 0)
        - coalesce((SELECT max(end_index) FROM artifact_run WHERE log_id = l.id AND is_current), 0))::bigint AS unindexed,
       (SELECT count(*) FROM batch b WHERE b.log_id = l.id AND b.status <> 2) AS unsettled,
       (SELECT count(*) FROM batch b WHERE b.log_id = l.id AND b.registered_at IS NULL) AS unpublished,

@@ -14,11 +14,11 @@ import {
 import { openCheckpoint } from '../../proof/log/checkpoint.js';
 import { HASH_BYTES } from '../../proof/log/merkle.js';
 import { noteKey } from '../../proof/log/note.js';
-import { readFrom, rootFromTiles } from '../../proof/log/tile.js';
+import { readFrom, rightEdgeTiles, rootFromTiles, tileWidth } from '../../proof/log/tile.js';
 import { TILE_WIDTH } from '../../proof/log/tile-path.js';
 import type { Pool } from '../database/connect.js';
 import { openLogCache } from '../log/log-cache.js';
-import { findNewestBatch } from '../log/store/batches.js';
+import { findNewestBatch, findStandingBatches } from '../log/store/batches.js';
 import { listDsseKeys } from '../log/store/dsse-keys.js';
 import { readLeafHashes, readLogSize } from '../log/store/leaves.js';
 import { type Log, listLogs } from '../log/store/logs.js';
@@ -65,7 +65,8 @@ export async function openBackup(pool: Pool): Promise<BackupReader> {
       if (log === undefined) throw new Error(`the backup has no log ${origin}`);
       const keys = new Set((await listDsseKeys(pool)).map(({ spki }) => toBase64(spki)));
       const problems: string[] = [];
-      let tree: AuditedTree = EMPTY_TREE;
+      let tree: AuditedTree = await readArchivedTree(pool, log);
+      problems.push(...(await checkArchived(pool, log, rootFromTiles(tree.size, readFrom(tree.tiles)))));
       let batches = 0;
       while (tree.size < leaves) {
         const end = Math.min(leaves, tree.size + SEGMENT);
@@ -93,6 +94,29 @@ export async function openBackup(pool: Pool): Promise<BackupReader> {
       return { problems: problems.slice(0, MAX_PROBLEMS), batches, rootHash };
     },
   };
+}
+
+/** The part of a log without rows, as its tiles have it: what follows it derives from them. */
+async function readArchivedTree(pool: Pool, { id, archivedSize: size }: Log): Promise<AuditedTree> {
+  if (size === 0) return EMPTY_TREE;
+  const found = await findTiles(
+    pool,
+    rightEdgeTiles(size).map((place) => ({ ...place, logId: id })),
+  );
+  const tiles = found.map(({ level, index, hashes }) => ({
+    level,
+    index,
+    hashes: hashes.subarray(0, tileWidth(level, index, size) * HASH_BYTES),
+  }));
+  return { size, tiles };
+}
+
+/** Compares the root of the archived leaves with the batch that ends there, if one does. */
+async function checkArchived(pool: Pool, { id, archivedSize }: Log, rootHash: Uint8Array): Promise<string[]> {
+  if (archivedSize === 0) return [];
+  const { ofSize } = await findStandingBatches(pool, id, archivedSize);
+  if (ofSize === undefined || equalBytes(ofSize.rootHash, rootHash)) return [];
+  return [`the tiles of the ${archivedSize} archived leaves have another root than batch ${ofSize.id}`];
 }
 
 async function describe(pool: Pool, log: Log): Promise<BackedUpLog> {

@@ -1,15 +1,19 @@
 import { tmpdir } from 'node:os';
 import type { ArchiveConfig } from '../../config/config.js';
 import type { Storage } from '../../config/object-storage.js';
+import { parseCheckpoint } from '../../proof/log/checkpoint.js';
 import { environmentNumber } from '../../protocol/environment.js';
 import type { Pool } from '../database/connect.js';
 import { findDsseKeys } from '../embedded/secrets.js';
 import { ArchiveError } from '../exports/archive/archive-error.js';
+import { type Dropped, dropArchived } from '../exports/archive/drop-log.js';
 import { type Imported, importLog } from '../exports/archive/import-log.js';
 import { type ArchiveDeps, type Archived, archiveLog } from '../exports/archive/write-archive.js';
 import { openOperatorStore } from '../exports/destinations/operator-store.js';
 import { createSpoolBudget } from '../exports/ship/spool-budget.js';
 import { openLogCache } from '../log/log-cache.js';
+import { findNewestPublishedBatch } from '../log/store/batches.js';
+import { listLogs, logName } from '../log/store/logs.js';
 import { openRegister } from '../witnessing/register/open-register.js';
 import { createManifestSigner } from './worker/manifest-signing.js';
 
@@ -26,12 +30,18 @@ export type LogArchiver = {
   ): Promise<Archived>;
   /** Puts an archived log that has ended into the database. */
   import(origin: string, progress: Progress): Promise<Imported>;
+  /** Removes submissions below `end` from the tables, which the archive has. */
+  drop(
+    origin: string,
+    how: { end: number | undefined; hasEntries: boolean },
+    progress: Progress,
+  ): Promise<Dropped>;
 };
 
 /** One object at a time is in temporary files: this bounds it. */
 const SPOOL_BYTES = 64 * 1024 ** 3;
 
-/** Implements `attest log archive` and `import` over an open database. */
+/** Implements `attest log archive`, `import` and `drop` over an open database. */
 export async function openLogArchiver<T>(
   pool: Pool,
   config: ArchiveConfig,
@@ -55,6 +65,10 @@ export async function openLogArchiver<T>(
       archive: (origin, range, progress) => archiveLog({ ...writing, ...progress }, origin, range),
       import: (origin, progress) =>
         importLog({ ...shared, register, ...progress }, { origin, environment: environmentOf(origin) }),
+      drop: async (origin, { end, hasEntries }, progress) => {
+        if (hasEntries) await assertStored(pool, config.logStorage, { origin, end, signal });
+        return dropArchived({ ...shared, ...progress }, origin, end);
+      },
     });
   } finally {
     await signer.close();
@@ -65,6 +79,33 @@ export async function openLogArchiver<T>(
 /** The environment that an origin begins with, a proto number. */
 function environmentOf(origin: string): number {
   return environmentNumber(origin.startsWith('test') ? 'test' : 'live');
+}
+
+/** Throws ArchiveError unless LOG_STORAGE has the entries of the leaves below a size: the tables will have them no more. */
+async function assertStored(
+  pool: Pool,
+  place: Storage | undefined,
+  { origin, end, signal }: { origin: string; end: number | undefined; signal: AbortSignal },
+): Promise<void> {
+  const log = (await listLogs(pool)).find((one) => one.origin === origin);
+  if (log === undefined) throw new ArchiveError(`the database has no log ${origin}`);
+  const wanted = end ?? (await findNewestPublishedBatch(pool, log.id))?.treeSize ?? 0;
+  const instead = 'or say --without-entries: auditors find the entries nowhere then';
+  if (place === undefined)
+    throw new ArchiveError(
+      `the entries of ${origin} are published from the rows: set LOG_STORAGE, ${instead}`,
+    );
+  const { store, nameOf, close } = await openOperatorStore(place);
+  try {
+    const found = await store.readText(nameOf(`log/${logName(log)}/checkpoint`), signal);
+    const { origin: stored, size } = found === undefined ? { origin, size: 0 } : parseCheckpoint(found.text);
+    if (stored !== origin || size < wanted)
+      throw new ArchiveError(
+        `LOG_STORAGE has ${size} of the leaves of ${origin}: wait until it has ${wanted}, ${instead}`,
+      );
+  } finally {
+    await close();
+  }
 }
 
 /** Opens the signer of manifests: with the keys of DSSE_KEY_FILE, or those of the data directory. */

@@ -10,7 +10,7 @@ import { createBatchLoader } from '../database/batch-loader.js';
 import type { Pool } from '../database/connect.js';
 import type { LogCache } from '../log/log-cache.js';
 import { type BatchRow, findNewestPublishedBatch } from '../log/store/batches.js';
-import type { Log } from '../log/store/logs.js';
+import { getLog, type Log } from '../log/store/logs.js';
 import { findTiles } from '../log/store/tiles.js';
 import { listCosignatures } from '../witnessing/store/witnesses.js';
 import { readEntryBundle } from './entry-bundle.js';
@@ -76,7 +76,12 @@ export function createLogReader(
       const whole = { ...address, width: widest };
       const name = `${log.id}/${address.level}/${address.index}`;
       const readWhole = () => read(pool, logCache, log, whole);
-      const tile = await tileCache.get({ name, width: address.width, widest, peer }, readWhole);
+      let tile: CachedTile;
+      try {
+        tile = await tileCache.get({ name, width: address.width, widest, peer }, readWhole);
+      } catch (error) {
+        return assertGone(pool, log, address, error);
+      }
       return tile.width === address.width ? tile : cut(tile, address);
     },
   };
@@ -94,6 +99,18 @@ export async function findNewestCosigned(pool: Pool, logId: number): Promise<Bat
   const cosignatures = await listCosignatures(pool, logId, batch.treeSize);
   const lines = cosignatures.flatMap((evidence) => parseSignatureLines(fromUtf8(evidence)));
   return lines.length === 0 ? batch : { ...batch, note: appendSignatures(batch.note, lines) };
+}
+
+/** Returns undefined if the entries have no rows any more: they are in LOG_STORAGE. Throws the error otherwise. */
+async function assertGone(
+  pool: Pool,
+  { id }: Log,
+  { level, index }: TileAddress,
+  error: unknown,
+): Promise<undefined> {
+  const isGone = level === 'entries' && index * TILE_WIDTH < (await getLog(pool, id)).archivedSize;
+  if (!isGone) throw error;
+  return undefined;
 }
 
 /** The width of a tile in a tree of this size. */

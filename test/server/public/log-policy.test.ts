@@ -22,6 +22,7 @@ const log = {
   endedAt: null,
   frozenAt: null,
   frozenReason: null,
+  archivedSize: 0,
 };
 const keys = ['w1', 'w2', 'w3', 'w4'].map((name) => {
   const { sign: _, ...key } = newCosigner(`${name}.example`, 'ed25519');

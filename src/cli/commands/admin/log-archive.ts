@@ -12,6 +12,7 @@ import { openProgress, type Progress } from '../../output/progress.js';
 
 type Flags = { dataDir?: string; json?: boolean };
 type ImportFlags = Flags & { from: string };
+type DropFlags = Flags & { archive: string; end?: string; withoutEntries?: boolean };
 type ArchiveFlags = Flags & { to: string; first?: string; end?: string };
 
 const HELP = `
@@ -24,13 +25,18 @@ the key that signs statements (DSSE_KEY_FILE; with \`attest up\` that of the dat
 
 \`import\` puts a log that has ended, and is archived whole, into another database of the same keys and checkpoint register
 (CHECKPOINT_REGISTER), where its lane has a later epoch and the log no leaves. Everything is checked first: the signatures, each leaf, each
-checkpoint, and the newest one against the register. It is all there at the end, or nothing.`;
+checkpoint, and the newest one against the register. It is all there at the end, or nothing.
+
+\`drop\` removes the submissions below --end that the archive has from the database, after it has compared each. It keeps tiles
+and batches, and whole tiles of 256 leaves: proofs of later leaves go on. GET of one that is removed is answered with 410 and its
+object. The entries of the public log must be in LOG_STORAGE. Replace all processes by this version first.`;
 
 const EXAMPLES = [
   'attest log archive live.log.example.com --to /mnt/archive',
   "attest log archive live.log.example.com --to 's3://BUCKET/archive?region=eu-central-1'",
   'attest verify --export /mnt/archive --trust-roots trust_roots.json',
   'attest log import live.log.example.com --from /mnt/archive',
+  'attest log drop live.log.example.com --archive /mnt/archive --end 1000000',
 ];
 
 const MAX_INDEX = Number.MAX_SAFE_INTEGER;
@@ -55,6 +61,7 @@ export function addLogArchive(log: Command, cli: Cli): void {
       });
     });
   addImport(log, cli);
+  addDrop(log, cli);
 }
 
 function addImport(log: Command, cli: Cli): void {
@@ -71,6 +78,24 @@ function addImport(log: Command, cli: Cli): void {
           cli,
           flags.json ? JSON.stringify({ origin, leaves, projects, new_projects: newProjects }) : text,
         );
+      });
+    });
+}
+
+function addDrop(log: Command, cli: Cli): void {
+  addFlags(log.command('drop <origin>'))
+    .description('remove archived submissions of a log from the database')
+    .requiredOption('--archive <place>', 'folder, or URL of a bucket or container')
+    .option('--end <n>', 'leaf that the first one to keep has (default: all of a log that has ended)')
+    .option('--without-entries', 'although the public log has the entries nowhere else')
+    .action(async (origin: string, flags: DropFlags) => {
+      const end = readIndex('--end', flags.end);
+      await withArchiver(cli, flags, { flag: '--archive', place: flags.archive }, async (archiver) => {
+        const progress = showProgress(cli, 'removing leaves');
+        const how = { end, hasEntries: flags.withoutEntries !== true };
+        const dropped = await archiver.drop(origin, how, progress).finally(progress.clear);
+        const text = `removed ${dropped.removed} submissions of ${origin}: the database has those from leaf ${dropped.end} on`;
+        print(cli, flags.json ? JSON.stringify(dropped) : text);
       });
     });
 }

@@ -72,7 +72,8 @@ function undatedLeaves(sql: Sql) {
     FROM (${settledSizes(sql)}) settled
     CROSS JOIN LATERAL (
       SELECT coalesce(max(e.tree_size), 0) AS size FROM evidence e WHERE e.log_id = settled.id) proven
-    JOIN submission s ON s.log_id = settled.id AND s.log_index = least(proven.size, settled.size)`;
+    JOIN log l ON l.id = settled.id
+    JOIN submission s ON s.log_id = settled.id AND s.log_index = greatest(least(proven.size, settled.size), l.archived_size)`;
 }
 
 /**

@@ -18,6 +18,7 @@ import { changeOnce, type Idempotency } from '../../idempotency/idempotency.js';
 import { reviseJob } from '../../jobs/job.js';
 import { type SendJob, sendAfter } from '../../jobs/send-after.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
+import type { AssertNotArchived } from '../archived/find-archived.js';
 import { invalidMetadata, readMetadata, validateBySchema } from '../metadata.js';
 import { StatementVersion } from '../statements/stored-statement.js';
 import { correctMetadata, lockMetadata, type MetadataStatus, redactMetadata } from './metadata.js';
@@ -25,7 +26,12 @@ import { type SubmissionView, submissionMessage, submissionView } from './submis
 import { findSubmissions } from './submissions.js';
 
 /** Dependencies of correction and redaction. */
-export type ChangeDeps = AuditIds & { idempotency: Idempotency; schemas: SchemaRegistry; send: SendJob };
+export type ChangeDeps = AuditIds & {
+  idempotency: Idempotency;
+  schemas: SchemaRegistry;
+  send: SendJob;
+  assertNotArchived: AssertNotArchived;
+};
 
 /**
  * Replaces the invalid metadata of the caller's submission. Commit point: the transaction that also holds the audit
@@ -85,7 +91,10 @@ function change(
   const changed = changeOnce(deps.idempotency, call, request, {
     make: async (tx) => {
       const stand = await lockMetadata(tx, request.id, { projectId, environment });
-      if (stand === undefined) throw submissionNotFound();
+      if (stand === undefined) {
+        await deps.assertNotArchived(request.id, { projectId, environment });
+        throw submissionNotFound();
+      }
       const done = await effect(tx, stand);
       if (done !== undefined) await recordAction(deps, tx, call, done);
       return request.id;

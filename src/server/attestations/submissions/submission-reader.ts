@@ -9,6 +9,7 @@ import { ApiError } from '../../core/errors.js';
 import { etagOf } from '../../core/http/etag.js';
 import type { Principal } from '../../core/principal.js';
 import type { LogCache } from '../../log/log-cache.js';
+import type { AssertNotArchived } from '../archived/find-archived.js';
 import type { BundleReader, SerializedBundle } from '../bundles/bundles.js';
 import type { ReadStatement } from '../statements/statement-store.js';
 import { otherSubjects, StatementVersion } from '../statements/stored-statement.js';
@@ -22,7 +23,7 @@ import {
 } from './submission-message.js';
 import type { SubmissionRow } from './submissions.js';
 
-/** Reads submissions of the caller. Throws `submission.not_found` if one is unknown or another project's. */
+/** Reads submissions of the caller. Throws `submission.not_found` if one is unknown or another project's, `submission.archived` if it was removed. */
 export type SubmissionReader = {
   /** Reads a submission, with its bundle if it is ready. */
   read(id: string, caller: Principal): Promise<ReadSubmission>;
@@ -44,6 +45,7 @@ type ReaderDeps = {
   logCache: LogCache;
   bundles: BundleReader;
   readStatement: ReadStatement;
+  assertNotArchived: AssertNotArchived;
 };
 
 /**
@@ -147,11 +149,13 @@ async function readSubjects(
 }
 
 async function getCallersRow(
-  { findSubmission, logCache }: ReaderDeps,
+  { findSubmission, logCache, assertNotArchived }: ReaderDeps,
   id: string,
-  { projectId, environment }: Principal,
+  caller: Principal,
 ): Promise<SubmissionRow> {
+  const { projectId, environment } = caller;
   const row = await findSubmission(id);
+  if (row === undefined) await assertNotArchived(id, caller);
   const own = row?.projectId === projectId && (await logCache.getLog(row.logId)).environment === environment;
   if (row === undefined || !own) throw submissionNotFound();
   return row;

@@ -53,9 +53,16 @@ export async function archiveLog(
 ): Promise<Archived> {
   const log = (await listLogs(deps.pool)).find((one) => one.origin === origin);
   if (log === undefined) throw new ArchiveError(`the database has no log ${origin}`);
-  const first = from ?? 0;
+  const { archivedSize } = log;
+  const first = from ?? archivedSize;
+  if (first < archivedSize)
+    throw new ArchiveError(
+      `the submissions of ${origin} before leaf ${archivedSize} were removed: begin there (--first)`,
+    );
   const batches = await listArchivableBatches(deps.pool, log.id);
-  const wanted = settled(batches).filter(({ treeSize }) => treeSize > first && treeSize <= to);
+  const wanted = settled(batches).filter(
+    ({ firstIndex, treeSize }) => treeSize > first && treeSize <= to && firstIndex >= archivedSize,
+  );
   const last = wanted.at(-1);
   if (last === undefined) throw new ArchiveError(`${origin} has no settled batches from leaf ${first} on`);
   deps.onStart(last.treeSize - (wanted[0]?.firstIndex ?? 0));

@@ -1,4 +1,5 @@
 import type { Sql } from '../../database/connect.js';
+import { archivedEnd } from './exports.js';
 
 /** Changes handled in one transaction. */
 const MAX_CHANGES = 100;
@@ -110,16 +111,16 @@ async function markEvidence(
   return markShipments(
     tx,
     exportIds,
-    tx`p.log_id = ${logId} AND p.tree_size > ${firstIndex} AND p.tree_size <= ${endIndex}`,
+    { logId, which: tx`p.tree_size > ${firstIndex} AND p.tree_size <= ${endIndex}` },
     3,
   );
 }
 
-/** Marks new revisions of shipments `p` of locked exports, and returns those that have any. */
+/** Marks new revisions of shipments `p` of a log and of locked exports, none of archived rows. Returns the exports that have any. */
 async function markShipments(
   tx: Sql,
   exportIds: readonly string[],
-  which: ReturnType<Sql>,
+  { logId, which }: { logId: number; which: ReturnType<Sql> },
   priority: number,
 ): Promise<ExportId[]> {
   if (exportIds.length === 0) return [];
@@ -127,7 +128,9 @@ async function markShipments(
     WITH marked AS (
       UPDATE export_shipment p SET wanted_revision = p.wanted_revision + 1, priority = least(
         ${priority}::smallint, CASE WHEN p.wanted_revision > p.shipped_revision THEN p.priority END)
-      WHERE ${which} AND p.export_id = ANY(${[...exportIds]}::text[]) RETURNING p.export_id)
+      WHERE p.log_id = ${logId} AND ${which} AND p.export_id = ANY(${[...exportIds]}::text[])
+        AND p.tree_size > (SELECT ${archivedEnd(tx)} FROM log l WHERE l.id = ${logId})
+      RETURNING p.export_id)
     SELECT DISTINCT export_id AS id FROM marked`;
 }
 
@@ -145,7 +148,7 @@ async function markMetadata(
     ORDER BY tree_size LIMIT 1`;
   if (batch === undefined) return [];
   const { treeSize } = batch;
-  const marked = await markShipments(tx, exportIds, tx`p.log_id = ${logId} AND p.tree_size = ${treeSize}`, 1);
+  const marked = await markShipments(tx, exportIds, { logId, which: tx`p.tree_size = ${treeSize}` }, 1);
   await tx`
     INSERT INTO batch_content (log_id, tree_size, project_id, schema, submissions, first_index, last_index)
     SELECT s.log_id, ${treeSize}, s.project_id, s.schema, 0, s.log_index, s.log_index FROM submission s
@@ -183,7 +186,7 @@ export async function markTransition(tx: Sql, logId: number, treeSize: number): 
     found.map(({ id }) => id),
   );
   const ids = exports.map(({ id }) => id);
-  await markShipments(tx, ids, tx`p.log_id = ${logId} AND p.tree_size = ${treeSize}`, 3);
+  await markShipments(tx, ids, { logId, which: tx`p.tree_size = ${treeSize}` }, 3);
   await makeDue(tx, ids);
   return exports;
 }

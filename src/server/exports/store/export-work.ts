@@ -1,6 +1,6 @@
 import type { Sql } from '../../database/connect.js';
 import { lockLease } from './export-leases.js';
-import { settledSize } from './exports.js';
+import { archivedEnd, settledSize } from './exports.js';
 
 /** A batch to ship: the log indexes `[firstIndex, treeSize)`. `attempt` counts from 1. */
 export type ShipmentWork = {
@@ -60,7 +60,7 @@ export async function claimExportWork(
 async function addCursors(tx: Sql, { id, environment }: ExportScope): Promise<void> {
   await tx`
     INSERT INTO export_cursor (export_id, log_id, start_size, through_size, backfill_size)
-    SELECT ${id}, l.id, 0, 0, 0 FROM log l
+    SELECT ${id}, l.id, 0, ${archivedEnd(tx)}, ${archivedEnd(tx)} FROM log l
     WHERE l.environment = ${environment} AND NOT EXISTS (
       SELECT FROM export_cursor k WHERE k.export_id = ${id} AND k.log_id = l.id)
     ON CONFLICT DO NOTHING`;
@@ -71,6 +71,7 @@ async function findPending(tx: Sql, { id }: ExportScope, priority: number): Prom
   const rows = await tx<Batch[]>`
     SELECT p.log_id AS "logId", p.tree_size AS "treeSize" FROM export_shipment p
     JOIN batch b ON b.log_id = p.log_id AND b.tree_size = p.tree_size AND b.status <> 1
+    JOIN log l ON l.id = b.log_id AND b.first_index >= l.archived_size
     WHERE p.export_id = ${id} AND p.wanted_revision > p.shipped_revision AND p.priority <= ${priority}
     ORDER BY p.priority, p.log_id, p.tree_size LIMIT 1`;
   return rows[0];

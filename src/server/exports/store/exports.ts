@@ -56,7 +56,7 @@ export async function insertExport(tx: Sql, made: NewExport, max: number): Promi
   if (inserted.count === 0) return false;
   await tx`
     INSERT INTO export_cursor (export_id, log_id, start_size, through_size, backfill_size)
-    SELECT ${id}, l.id, s.size, s.size, CASE WHEN ${start === ExportStart.BEGINNING} THEN 0 ELSE s.size END
+    SELECT ${id}, l.id, s.size, s.size, CASE WHEN ${start === ExportStart.BEGINNING} THEN ${archivedEnd(tx)} ELSE s.size END
     FROM log l CROSS JOIN LATERAL (${settledSize(tx)}) s(size) WHERE l.environment = ${environment}`;
   return true;
 }
@@ -76,6 +76,12 @@ export async function mayAddExport(
 const countOf = (sql: Sql, { projectId, environment }: ExportOwner) => sql`
   SELECT count(*) FROM export
   WHERE project_id = ${projectId} AND environment = ${environment} AND status <> ${STOPPED}`;
+
+/** The end of the last batch of a log `l` of which rows are archived: there is nothing to ship up to there. */
+export const archivedEnd = (sql: Sql) => sql`
+  coalesce((SELECT b.tree_size FROM batch b
+            WHERE b.log_id = l.id AND b.tree_size >= l.archived_size AND l.archived_size > 0
+            ORDER BY b.tree_size LIMIT 1), 0)`;
 
 /** The tree size up to which every batch of a log `l` has settled. */
 export const settledSize = (sql: Sql) => sql`

@@ -4,10 +4,18 @@ import { unixMsOf } from '../../database/times.js';
 /** A leaf at its index; its hash in lower-case hex. */
 export type Leaf = { logIndex: number; leafHash: string };
 
+/**
+ * SQL of the number of leaves of the log with this id. Those that are archived count without their rows; a log that goes on has
+ * a row after them.
+ */
+export const logSizeOf = (sql: Sql, logId: number | ReturnType<Sql>) => sql`
+  greatest((SELECT max(log_index) + 1 FROM submission WHERE log_id = ${logId}),
+           (SELECT archived_size FROM log WHERE id = ${logId}), 0)`;
+
 /** Returns the number of leaves of a log, which is the next index. */
 export async function readLogSize(sql: Sql, logId: number): Promise<number> {
   const rows = await sql<{ size: number }[]>`
-    SELECT coalesce(max(log_index) + 1, 0) AS size FROM submission WHERE log_id = ${logId}`;
+    SELECT ${logSizeOf(sql, logId)} AS size`;
   return rows[0]?.size ?? 0;
 }
 
@@ -21,10 +29,9 @@ export async function readGrowth(
   treeSize: number,
 ): Promise<{ logSize: number; ageMs: number | null }> {
   const [row] = await sql<{ logSize: number; ageMs: number | null }[]>`
-    SELECT coalesce(max(log_index) + 1, 0) AS "logSize", (
+    SELECT ${logSizeOf(sql, logId)} AS "logSize", (
       SELECT floor(extract(epoch FROM clock_timestamp() - sealed_at) * 1000)::bigint FROM batch
-      WHERE log_id = ${logId} AND tree_size = ${treeSize}) AS "ageMs"
-    FROM submission WHERE log_id = ${logId}`;
+      WHERE log_id = ${logId} AND tree_size = ${treeSize}) AS "ageMs"`;
   return row ?? { logSize: 0, ageMs: null };
 }
 
@@ -109,13 +116,18 @@ const HEX_PREFIX = 2;
 /** Where the fields of a leaf begin in its bytes, which begin with its time. */
 const AT = { artifact: 8, commitment: 40, key: 72, length: 76, version: 80, signature: 82 };
 
-/** Reads the leaf hash at an index. Returns undefined if the log is shorter. */
+/** Reads the leaf hash at an index, of an archived leaf out of its tile. Returns undefined if the log is shorter. */
 export async function findLeafHash(
   sql: Sql,
   logId: number,
   logIndex: number,
 ): Promise<Uint8Array | undefined> {
   const [row] = await sql<{ leafHash: Uint8Array }[]>`
-    SELECT leaf_hash AS "leafHash" FROM submission WHERE log_id = ${logId} AND log_index = ${logIndex}`;
+    SELECT leaf_hash AS "leafHash" FROM submission WHERE log_id = ${logId} AND log_index = ${logIndex}
+    UNION ALL
+    SELECT substr(t.hashes, (${logIndex}::bigint % 256 * 32 + 1)::integer, 32) FROM log l
+    JOIN tile t ON t.log_id = l.id AND t.level = 0 AND t.tile_index = ${logIndex}::bigint / 256
+    WHERE l.id = ${logId} AND l.archived_size > ${logIndex}
+    LIMIT 1`;
   return row?.leafHash;
 }

@@ -23,6 +23,8 @@ export type Log = {
   endedAt: Date | null;
   frozenAt: Date | null;
   frozenReason: string | null;
+  /** The leaves below have no rows any more: a multiple of 256, or all of a log that has ended. */
+  archivedSize: number;
 };
 
 /** Advisory lock classes; the second number is the log's id. `WRITE` is taken by `append_submissions` as well. */
@@ -35,7 +37,8 @@ export async function listLogs(sql: Sql): Promise<Log[]> {
            receipt_spki AS "receiptSpki",
            created_at AS "createdAt", ended_at AS "endedAt",
            lead(created_at) OVER (PARTITION BY environment, lane ORDER BY epoch) AS "closedAt",
-           frozen_at AS "frozenAt", frozen_reason AS "frozenReason"
+           frozen_at AS "frozenAt", frozen_reason AS "frozenReason",
+           archived_size AS "archivedSize"
     FROM log ORDER BY id`;
 }
 

@@ -1,6 +1,7 @@
 import { AttestationService } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { ScittService } from '../../../../gen/attestation/v1/scitt_pb.js';
 import type { Config } from '../../../config/config.js';
+import { createArchivedCheck } from '../../attestations/archived/find-archived.js';
 import { type AttestationDeps, attestationHandlers } from '../../attestations/attestations.js';
 import { createBundleReader } from '../../attestations/bundles/bundles.js';
 import { createProofTiles } from '../../attestations/bundles/proof-tiles.js';
@@ -73,6 +74,7 @@ export function attestationServices(
   }: Pick<AttestationDeps, 'cursors' | 'recordUse' | 'findSpentCeiling' | 'asApiError' | 'send'> &
     SubmissionReaders,
 ): ServiceEntry[] {
+  const assertNotArchived = createArchivedCheck(readPool, logCache);
   const deps: AttestationDeps = {
     ...shared,
     listPool,
@@ -89,7 +91,9 @@ export function attestationServices(
       logCache,
       bundles,
       readStatement: createStatementReader(readPool),
+      assertNotArchived,
     }),
+    assertNotArchived,
     schemas,
     signers,
     idempotency: openIdempotency(config, pool),

@@ -126,7 +126,8 @@ async function checkSizes(pool: Pool): Promise<Result[]> {
   const [row] = await pool<{ bytes: number; submissions: number; tables: string }[]>`
     SELECT pg_database_size(current_database()) AS bytes,
       (SELECT coalesce(sum(size), 0)::bigint FROM log l CROSS JOIN LATERAL (
-        SELECT coalesce(max(log_index) + 1, 0) AS size FROM submission WHERE log_id = l.id) leaves) AS submissions,
+        SELECT greatest(coalesce(max(log_index) + 1, 0) - l.archived_size, 0) AS size FROM submission
+        WHERE log_id = l.id) leaves) AS submissions,
       (SELECT string_agg(name || ' ' || pg_size_pretty(bytes), ', ' ORDER BY bytes DESC) FROM (
         SELECT coalesce(pg_partition_root(oid), oid)::regclass::text AS name, sum(pg_total_relation_size(oid)) AS bytes
         FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace

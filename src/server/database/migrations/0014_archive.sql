@@ -1,0 +1,31 @@
+-- Submissions that are archived outside the database, and whose rows are gone. Processes of the version before take them for
+-- missing: replace all before the first are removed.
+
+-- The leaves of a log below this size have no rows any more: a multiple of 256, or the whole of a log that has ended. Tiles and
+-- batches stay.
+ALTER TABLE log ADD COLUMN archived_size bigint NOT NULL DEFAULT 0 CHECK (archived_size >= 0);
+
+-- The objects of archives that have what was removed. owners: of each of the batch's leaves in order four bytes of
+-- SHA-256 over its submission's id, a line break and its project's id.
+CREATE TABLE archived_object (
+  log_id integer NOT NULL REFERENCES log,
+  tree_size bigint NOT NULL,
+  first_id text COLLATE "C" NOT NULL,
+  last_id text COLLATE "C" NOT NULL,
+  place text NOT NULL,
+  sha256 bytea NOT NULL,
+  owners bytea NOT NULL,
+  PRIMARY KEY (log_id, tree_size)
+);
+CREATE INDEX archived_object_by_id ON archived_object (log_id, first_id);
+
+CREATE FUNCTION remove_submissions(p_log_id integer, p_first bigint, p_end bigint)
+RETURNS void LANGUAGE plpgsql SET enable_seqscan = off AS $function$
+BEGIN
+  DELETE FROM signature_stamp WHERE log_id = p_log_id AND log_index >= p_first AND log_index < p_end;
+  DELETE FROM submission_statement WHERE log_id = p_log_id AND log_index >= p_first AND log_index < p_end;
+  DELETE FROM submission WHERE log_id = p_log_id AND log_index >= p_first AND log_index < p_end;
+END $function$;
+COMMENT ON FUNCTION remove_submissions IS
+'Removes the rows of the leaves [p_first, p_end) of a log, which an archive has.
+Locks: the rows that it removes.';

@@ -1,0 +1,187 @@
+/** `attest log drop`: archived submissions leave the database, and the log goes on as before. */
+import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import t from 'tap';
+import { verifyBundle } from '../../../../src/proof/verify/verify.js';
+import type { App } from '../../../support/app.js';
+import {
+  create,
+  type Installation,
+  makeSource,
+  ORIGIN,
+  startInstallation,
+} from '../../../support/archives/scene.js';
+import { newKey, type TestKey } from '../../../support/calling/test-keys.js';
+
+const VALID = { schema: 'purl', purl: 'pkg:npm/a@1.0.0' };
+
+async function rowsIn({ app }: Pick<Installation, 'app'>, origin = ORIGIN): Promise<number[]> {
+  const rows = await app.pool<{ index: number }[]>`
+    SELECT s.log_index AS index FROM submission s JOIN log l ON l.id = s.log_id WHERE l.origin = ${origin} ORDER BY 1`;
+  return rows.map(({ index }) => index);
+}
+
+const verifyBackup = ({ app, run }: Installation) =>
+  run('backup', 'verify', '--verify-url', app.verifyUrl, '--json');
+
+async function statusOf({ run }: Installation, origin = ORIGIN) {
+  const logs = JSON.parse((await run('log', 'status', '--json')).stdout) as { origin: string }[];
+  return logs.find((log) => log.origin === origin);
+}
+
+t.test(
+  'an epoch that has ended is removed whole, and each of its submissions names its object',
+  async (t) => {
+    const source = await makeSource(t);
+    const { app, run, owner, other, ids, others } = source;
+    const folder = join(t.testdir(), 'archive');
+    const drop = (...args: string[]) => run('log', 'drop', ORIGIN, '--archive', folder, ...args);
+    t.match(await drop('--without-entries'), { code: 1, stderr: /the archive lacks the leaves/ });
+    await run('log', 'archive', ORIGIN, '--to', folder);
+    t.match(await drop(), { code: 1, stderr: /set LOG_STORAGE/ });
+    const before = await app.rest(`/v1/attestations/${ids.valid}/bundle`, { apiKey: owner.key });
+    const count = Object.keys(ids).length + others.length;
+    t.match(await drop('--without-entries', '--json'), { code: 0, stdout: new RegExp(`"removed":${count}`) });
+    t.same(await rowsIn(source), []);
+    t.equal((await app.pool`SELECT FROM submission_statement`).length, 0);
+
+    await app.drain();
+    const get = (id: string, { key }: TestKey, path = '', more = {}) =>
+      app.rest(`/v1/attestations/${id}${path}`, { apiKey: key, ...more });
+    for (const id of Object.values(ids)) {
+      const { status, json } = await get(id, owner);
+      t.equal(status, 410, id);
+      const { code, details } = json.error as { code: string; details: { object: string; sha256: string } };
+      t.equal(code, 'submission.archived');
+      const found = await readFile(join(folder, details.object));
+      t.equal(found.length > 0, true);
+      t.equal((await get(id, other)).status, 404, "another project's");
+    }
+    t.equal((await get(others[0] ?? '', other)).status, 410);
+    t.equal((await get('sub_01JX5WQ0ZZZZZZZZZZZZZZZZZ0', owner)).status, 404);
+    t.match(await get(ids.valid, owner, '/bundle'), { json: { error: { code: 'submission.archived' } } });
+    t.match(await get(ids.invalid, owner, '', { method: 'PATCH', body: { metadata: VALID } }), {
+      status: 410,
+    });
+    t.match(await get(ids.valid, owner, '', { method: 'DELETE' }), { status: 410 });
+    const listed = await app.rest('/v1/attestations', { apiKey: owner.key });
+    t.same(listed.json.data, []);
+    t.equal(((await app.rest('/v1/batches', { apiKey: owner.key })).json.data as object[]).length > 0, true);
+
+    t.match(await statusOf(source), { state: 'closed', leaves: count, published_size: count });
+    t.match(await verifyBackup(source), { code: 0, stderr: '' });
+    for (const path of ['checkpoint', `tile/0/000.p/${count}`])
+      t.equal((await app.rest(`/verify/log/live/${path}`)).status, 200, path);
+    t.equal((await app.rest(`/verify/log/live/tile/entries/000.p/${count}`)).status, 404);
+    t.equal(typeof (await create(app, owner)).id, 'string', 'the next epoch goes on');
+    await app.drain();
+    t.match(await drop('--without-entries'), { code: 1, stderr: /no whole tiles/ });
+    t.match(await run('log', 'archive', ORIGIN, '--to', folder), { code: 1, stderr: /no settled batches/ });
+    const trustRoots = JSON.parse(await (await fetch(`${app.verifyUrl}/trust_roots.json`)).text());
+    const verified = await verifyBundle(before.body.toString(), {
+      trustRoots,
+      environment: 'live',
+      now: new Date(),
+    });
+    t.match(verified, { verdict: 'could_not_check' }, 'without the artifact');
+  },
+);
+
+/** Submits so many in calls of 250. @returns ids */
+async function submitMany(app: App, { key }: TestKey, count: number): Promise<string[]> {
+  const ids: string[] = [];
+  for (let left = count; left > 0; left -= 250) {
+    const items = Array.from({ length: Math.min(250, left) }, (_, i) => ({
+      artifact: { sha256: (ids.length + i).toString(16).padStart(64, '0') },
+      metadata: VALID,
+    }));
+    const { status, json } = await app.rest('/v1/attestations:batch', { apiKey: key, body: { items } });
+    if (status !== 200 && status !== 201) throw new Error(JSON.stringify(json));
+    const results = (json.results ?? json.data) as { id?: string; submission?: { id: string } }[];
+    ids.push(...results.map((one) => String(one.submission?.id ?? one.id)));
+  }
+  return ids;
+}
+
+t.test(
+  'below a leaf of a log that goes on: later ones are proven, sealed and verified as before',
+  async (t) => {
+    const installation = await startInstallation(t);
+    const { app, run } = installation;
+    const owner = await newKey(app);
+    const folder = join(t.testdir(), 'archive');
+    const ids = await submitMany(app, owner, 1_250);
+    await app.drain();
+    const early = ids.slice(0, 3);
+    ids.push(...(await submitMany(app, owner, 40)));
+    await app.drain();
+    await run('log', 'archive', ORIGIN, '--to', folder);
+    const drop = (...args: string[]) =>
+      run('log', 'drop', ORIGIN, '--archive', folder, '--without-entries', ...args);
+    t.match(await drop(), { code: 1, stderr: /goes on/ });
+    const changed = ids[5] ?? '';
+    await app.rest(`/v1/attestations/${changed}`, { apiKey: owner.key, method: 'DELETE' });
+    const stale = await drop('--end', '1024');
+    t.match(stale, { code: 1, stderr: /has changed since: archive again|no whole tiles/ });
+    await run('log', 'archive', ORIGIN, '--to', folder);
+    const result = await drop('--end', '1200', '--json');
+    t.equal(result.code, 0, result.stderr);
+    const { end } = JSON.parse(result.stdout) as { end: number };
+    t.equal(end % 256, 0);
+    t.equal((await rowsIn(installation))[0], end);
+    t.match(await app.rest(`/v1/attestations/${early[0]}`, { apiKey: owner.key }), { status: 410 });
+    ids.push(...(await submitMany(app, owner, 30)));
+    await app.drain();
+    const rows = await rowsIn(installation);
+    t.same(
+      rows,
+      Array.from({ length: ids.length - end }, (_, i) => end + i),
+      'no index is given twice',
+    );
+    const last = ids.at(-1) ?? '';
+    const answer = await app.rest(`/v1/attestations/${last}`, { apiKey: owner.key });
+    const trustRoots = JSON.parse(await (await fetch(`${app.verifyUrl}/trust_roots.json`)).text());
+    const verified = await verifyBundle(JSON.stringify(answer.json.bundle), {
+      trustRoots,
+      environment: 'live',
+      now: new Date(),
+      artifactSha256: (answer.json.artifact as { sha256: string }).sha256,
+    });
+    t.equal(verified.verdict, 'verified');
+    t.match(await verifyBackup(installation), { code: 0, stderr: '' });
+    t.match(await statusOf(installation), { state: 'ok', leaves: ids.length });
+    const listed = await app.rest('/v1/attestations?limit=2', { apiKey: owner.key });
+    t.equal((listed.json.data as object[]).length, 2);
+    t.match(JSON.parse((await run('log', 'archive', ORIGIN, '--to', folder, '--json')).stdout), {
+      end: ids.length,
+    });
+  },
+);
+
+t.test('an archive that was changed removes nothing', async (t) => {
+  const source = await makeSource(t);
+  const folder = join(t.testdir(), 'archive');
+  await source.run('log', 'archive', ORIGIN, '--to', folder);
+  const objects = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.gz')).sort();
+  const before = await rowsIn(source);
+  const changes: [(path: string) => Promise<void>, RegExp][] = [
+    [
+      async (path) => writeFile(path, (await readFile(path)).subarray(0, 1_000)),
+      /unexpected end|not the object/,
+    ],
+    [
+      async (path) => writeFile(path, await readFile(join(folder, objects[1] ?? ''))),
+      /changed since|lines|not the object/,
+    ],
+  ];
+  for (const [n, [change, stderr]] of changes.entries()) {
+    const copy = join(t.testdirName, `copy-${n}`);
+    await cp(folder, copy, { recursive: true });
+    await change(join(copy, objects[0] ?? ''));
+    t.match(await source.run('log', 'drop', ORIGIN, '--archive', copy, '--without-entries'), {
+      code: 1,
+      stderr,
+    });
+    t.same(await rowsIn(source), before);
+  }
+});
