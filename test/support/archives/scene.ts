@@ -78,7 +78,7 @@ async function change(app: App, { key }: TestKey, id: string, method: string, bo
 const idOf = ({ id }: JsonObject) => String(id);
 
 /** Makes submissions of all kinds. @returns their ids by kind */
-export async function makeKinds(app: App, owner: TestKey) {
+async function makeKinds(app: App, owner: TestKey) {
   const lenient = { metadata: INVALID, validation: 'lenient' };
   const named = { artifact: { sha256: randomBytes(32).toString('hex'), name: 'größe.tar' } };
   const subjects = [{ name: 'other', sha256: 'ee'.repeat(32) }];
@@ -124,7 +124,7 @@ export async function makeSource(t: Test, options: AppOptions = {}) {
 }
 
 /** Begins the next epoch of the live log with its second key, and ends the one before. */
-export async function endEpoch(app: App): Promise<void> {
+async function endEpoch(app: App): Promise<void> {
   const register = await openRegister(app.config.checkpointRegister);
   const keys = app.config.secrets.log.live;
   const { createPublicKey } = await import('node:crypto');

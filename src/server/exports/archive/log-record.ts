@@ -12,7 +12,7 @@ import type { Log } from '../../log/store/logs.js';
 import { ArchiveError } from './archive-error.js';
 import { HASH, HEX, type Members, openMembers, parseJson, TIME } from './members.js';
 
-export const LOG_RECORD_TYPE = 'urn:attestation-service:archived-log:v1';
+const LOG_RECORD_TYPE = 'urn:attestation-service:archived-log:v1';
 
 /** A day's manifest: `name` below the folder of the log, `2026/01/02/manifest.json`, and its SHA-256 in hex. */
 export type ArchivedDay = { readonly name: string; readonly sha256: string };

@@ -8,7 +8,7 @@ export type Leaf = { logIndex: number; leafHash: string };
  * SQL of the number of leaves of the log with this id. Those that are archived count without their rows; a log that goes on has
  * a row after them.
  */
-export const logSizeOf = (sql: Sql, logId: number | ReturnType<Sql>) => sql`
+const logSizeOf = (sql: Sql, logId: number | ReturnType<Sql>) => sql`
   greatest((SELECT max(log_index) + 1 FROM submission WHERE log_id = ${logId}),
            (SELECT archived_size FROM log WHERE id = ${logId}), 0)`;
 
