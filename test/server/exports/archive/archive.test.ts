@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 import { verifyBundle } from '../../../../src/proof/verify/verify.js';
-import { create, makeSource, ORIGIN } from '../../../support/archives/scene.js';
+import { create, makeSource, ORIGIN } from '../../../support/archives/archived-log.js';
 import { runHere } from '../../../support/calling/run-cli.js';
 
 const source = await makeSource(t);

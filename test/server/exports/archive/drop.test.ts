@@ -10,7 +10,7 @@ import {
   makeSource,
   ORIGIN,
   startInstallation,
-} from '../../../support/archives/scene.js';
+} from '../../../support/archives/archived-log.js';
 import { newKey, type TestKey } from '../../../support/calling/test-keys.js';
 
 const VALID = { schema: 'purl', purl: 'pkg:npm/a@1.0.0' };

@@ -13,7 +13,7 @@ import type { ManifestObject } from '../../../../src/proof/export/manifest-field
 import { readManifest, readManifestEnvelope } from '../../../../src/proof/export/read-manifest.js';
 import { openLogCache } from '../../../../src/server/log/log-cache.js';
 import { createManifestSigner } from '../../../../src/server/process/worker/manifest-signing.js';
-import { makeSource, ORIGIN, startTarget } from '../../../support/archives/scene.js';
+import { makeSource, ORIGIN, startTarget } from '../../../support/archives/archived-log.js';
 
 const source = await makeSource(t);
 const { app } = source;

@@ -10,7 +10,7 @@ import {
   ORIGIN,
   startInstallation,
   startTarget,
-} from '../../../support/archives/scene.js';
+} from '../../../support/archives/archived-log.js';
 import { PROGRAM } from '../../../support/calling/run-cli.js';
 import { newKey } from '../../../support/calling/test-keys.js';
 import { BUCKET, OWNER, startStore } from '../../../support/exports/s3/fixture.js';
