@@ -100,7 +100,8 @@ async function makeNode(
     port: ports[i]!.client,
     start: async () => {
       if (server !== undefined) return;
-      const started = await startServer(program, cwd);
+      // Its port may be lent to a connection for a while: it was free since the server's end.
+      const started = await until('a nats-server starts', () => startServer(program, cwd));
       server = started;
       void started.exited.then(() => {
         if (server !== started) return;
