@@ -880,18 +880,19 @@ AS $function$
 DECLARE
   c_write_lock CONSTANT integer := 1; -- LogLock.WRITE
   v_frozen_at timestamptz;
+  v_archived bigint;
   v_sealed bigint;
   v_next bigint;
 BEGIN
   PERFORM pg_advisory_xact_lock(c_write_lock, p_log_id);
-  SELECT l.frozen_at INTO STRICT v_frozen_at FROM log l WHERE l.id = p_log_id;
+  SELECT l.frozen_at, l.archived_size INTO STRICT v_frozen_at, v_archived FROM log l WHERE l.id = p_log_id;
   IF v_frozen_at IS NOT NULL THEN
     RAISE EXCEPTION 'log % is frozen', p_log_id USING ERRCODE = 'ATFRZ';
   END IF;
   SELECT coalesce(max(b.tree_size) - 1, 0) INTO v_sealed FROM batch b WHERE b.log_id = p_log_id;
   SELECT max(s.log_index) + 1 INTO v_next FROM submission s WHERE s.log_id = p_log_id AND s.log_index >= v_sealed;
   IF v_next IS NULL THEN
-    SELECT coalesce(max(s.log_index) + 1, 0) INTO v_next FROM submission s WHERE s.log_id = p_log_id;
+    SELECT greatest(max(s.log_index) + 1, v_archived) INTO v_next FROM submission s WHERE s.log_id = p_log_id;
   END IF;
   FOR v_n IN 1..cardinality(p_outcome) LOOP
     IF p_outcome[v_n] IS NULL THEN

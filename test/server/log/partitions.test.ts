@@ -13,6 +13,7 @@ import {
 } from '../../../src/server/log/store/partitions.js';
 import { drain } from '../../support/pipeline.js';
 import { finish, openSequencer, outcomes, type SequencerScene } from '../../support/servers/sequencer.js';
+import { makeSmallPartitions } from '../../support/servers/small-partitions.js';
 
 /** Of a partition; a log's first is replaced by one of as many. */
 const LEAVES = 64;
@@ -20,10 +21,7 @@ const LEAVES = 64;
 /** The first partitions of both logs are small, without a spare one. */
 async function openSmall(t: Test, lacking: number[] = []): Promise<SequencerScene> {
   const scene = await openSequencer(t, { onLackingPartition: (logId) => lacking.push(logId) });
-  for (const { name, log_id: logId } of await scene.pool`SELECT name, log_id FROM submission_partition`) {
-    await scene.pool.unsafe(`DROP TABLE ${name}`);
-    await scene.pool`SELECT add_submission_partition(${logId}, ${LEAVES})`;
-  }
+  await makeSmallPartitions(scene.pool, LEAVES);
   return scene;
 }
 

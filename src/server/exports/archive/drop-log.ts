@@ -1,7 +1,7 @@
 /**
  * Removes submissions from the tables that an archive has. Each batch's object is read and compared with the rows, line by
  * line; then, in a transaction of its own, the rows are locked, found unchanged, and removed, with the log's `archived_size`. A
- * run that ends early is continued by the next one.
+ * run that ends early is continued by the next one. Partitions that are empty then are dropped.
  */
 import { createHash } from 'node:crypto';
 import type { ManifestObject } from '../../../proof/export/manifest-fields.js';
@@ -9,6 +9,7 @@ import { TILE_WIDTH } from '../../../proof/log/tile-path.js';
 import { insertArchivedObject, type OwnedIds } from '../../attestations/archived/archived-objects.js';
 import type { Pool, Sql } from '../../database/connect.js';
 import { type Log, listLogs } from '../../log/store/logs.js';
+import { dropEmptied } from '../../log/store/partitions.js';
 import type { OperatorStore } from '../destinations/operator-store.js';
 import { ArchiveError } from './archive-error.js';
 import { dayFolder, dayManifestName } from './archive-names.js';
@@ -48,6 +49,7 @@ export async function dropArchived(
   if (log === undefined) throw new ArchiveError(`the database has no log ${origin}`);
   if (log.endedAt === null && end === undefined)
     throw new ArchiveError(`${origin} goes on: say up to which leaf its submissions are removed (--end)`);
+  await dropEmptied(deps.pool, log.id, log.archivedSize);
   const batches = await listArchivableBatches(deps.pool, log.id);
   const wanted = removable(log, batches, end ?? Number.POSITIVE_INFINITY);
   const boundOf = ({ treeSize }: ArchivableBatch) =>
@@ -79,6 +81,7 @@ export async function dropArchived(
     if (until > at) deps.onLeaves(until - at);
     at = Math.max(at, until);
   }
+  await dropEmptied(deps.pool, log.id, at);
   return { origin, removed: at - log.archivedSize, end: at };
 }
 

@@ -2,6 +2,7 @@
 import type { Sql } from '../../database/connect.js';
 import { lockDsseKeys } from '../../log/store/dsse-keys.js';
 import { getLog, type Log, LogLock, listLogs } from '../../log/store/logs.js';
+import { coverLeaves } from '../../log/store/partitions.js';
 import { ArchiveError } from './archive-error.js';
 import type { LogRecord } from './log-record.js';
 
@@ -25,9 +26,14 @@ export async function takeLogRow(tx: Sql, record: LogRecord): Promise<Log> {
     throw new ArchiveError(
       `the database has no later epoch of ${origin}: begin one with attest log new-epoch`,
     );
-  if (known === undefined) return getLog(tx, await insertLog(tx, record));
+  if (known === undefined) {
+    const id = await insertLog(tx, record);
+    await coverLeaves(tx, id, record.treeSize);
+    return getLog(tx, id);
+  }
   await tx`SELECT pg_advisory_xact_lock(${LogLock.WRITE}, ${known.id}), pg_advisory_xact_lock(${LogLock.SEAL}, ${known.id})`;
   await assertEmpty(tx, known, record);
+  await coverLeaves(tx, known.id, record.treeSize);
   await tx`
     UPDATE log SET created_at = ${record.createdAt}::timestamptz, ended_at = ${record.endedAt}::timestamptz,
       frozen_at = coalesce(frozen_at, clock_timestamp()), frozen_reason = ${IMPORTED},

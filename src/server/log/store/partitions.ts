@@ -64,6 +64,17 @@ export async function addSparePartitions(pool: Pool, leaves?: number): Promise<s
   });
 }
 
+/** Adds partitions to a log, within a transaction, until its first `size` leaves have some. */
+export async function coverLeaves(tx: Sql, logId: number, size: number): Promise<void> {
+  const [row] = await tx<{ isFormer: boolean; end: number }[]>`
+    SELECT coalesce(bool_or(log_id IS NULL AND end_log_id > ${logId}), false) AS "isFormer",
+      coalesce(max(end_index) FILTER (WHERE log_id = ${logId}), 0) AS "end"
+    FROM submission_partition`;
+  if (row === undefined || row.isFormer || row.end >= size) return;
+  await addPartition(tx, logId, undefined);
+  await coverLeaves(tx, logId, size);
+}
+
 async function addPartition(tx: Sql, logId: number, leaves: number | undefined): Promise<string> {
   const size = leaves === undefined ? tx`` : tx`, ${leaves}`;
   const [row] = await tx<{ name: string | null }[]>`SELECT add_submission_partition(${logId}${size}) AS name`;
@@ -74,7 +85,7 @@ async function addPartition(tx: Sql, logId: number, leaves: number | undefined):
 /**
  * Detaches a partition: its rows are in the table of its name alone then, and no call finds them. Reads and writes go on;
  * waits for the transactions that began before. What was interrupted is finished by the next call. Throws if the log does
- * not go on behind the partition: its next index would be found anew.
+ * not go on behind the partition, and is not archived to its end: its next index would be found anew.
  */
 export async function detachPartition(pool: Pool, { name, logId, endIndex }: Partition): Promise<void> {
   const connection = await pool.reserve();
@@ -82,7 +93,8 @@ export async function detachPartition(pool: Pool, { name, logId, endIndex }: Par
     await connection`SET statement_timeout = 0`;
     const [state] = await connection<{ isPending: boolean; goesOn: boolean }[]>`
       SELECT i.inhdetachpending AS "isPending",
-        EXISTS (SELECT FROM submission WHERE log_id = ${logId} AND log_index >= ${endIndex}) AS "goesOn"
+        EXISTS (SELECT FROM submission WHERE log_id = ${logId} AND log_index >= ${endIndex})
+          OR (SELECT archived_size FROM log WHERE id = ${logId}) >= ${endIndex} AS "goesOn"
       FROM pg_inherits i WHERE i.inhparent = 'submission'::regclass AND i.inhrelid = to_regclass(${name})`;
     if (state === undefined) return;
     if (!state.goesOn)
@@ -100,6 +112,13 @@ export async function detachPartition(pool: Pool, { name, logId, endIndex }: Par
 export async function dropPartition(pool: Pool, partition: Partition): Promise<void> {
   await detachPartition(pool, partition);
   await pool.unsafe(`DROP TABLE IF EXISTS ${partition.name}`);
+}
+
+/** Drops the partitions of a log that have only leaves below `archivedSize`, whose rows are removed. */
+export async function dropEmptied(pool: Pool, logId: number, archivedSize: number): Promise<string[]> {
+  const emptied = (await listPartitions(pool, logId)).filter(({ endIndex }) => endIndex <= archivedSize);
+  for (const partition of emptied) await dropPartition(pool, partition);
+  return emptied.map(({ name }) => name);
 }
 
 const CHECK_VIOLATION_SQLSTATE = '23514';
