@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { tmpdir } from 'node:os';
 import type { ArchiveConfig } from '../../config/config.js';
 import type { Storage } from '../../config/object-storage.js';
@@ -53,6 +54,8 @@ export async function openLogArchiver<T>(
   const register = await openRegister(config.checkpointRegister);
   const signer = await openSigner(pool, logCache, config);
   const { signal } = new AbortController();
+  // Each piece that is read has a listener or two.
+  setMaxListeners(0, signal);
   const shared = { pool, logCache, storage, signal };
   const writing = {
     ...shared,

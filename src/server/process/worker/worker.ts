@@ -92,7 +92,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   const workerId = await registerWorker(localPool);
   const { webhooks, ...sending } = openWebhooks(options);
   const { exports, ...shipping } = await openExports(options);
-  const stopping = new AbortController();
+  const stopping = createStopping();
   const outageLogs = createOutageLogs(log, () => performance.now());
   const consuming: StopConsuming[] = [];
   const jobs = createJobSender({
@@ -147,6 +147,13 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   return { pipeline, jobs, readLogKeys, readTufStatus, checks, storer };
 }
 
+/** Each periodic task listens to it, and each write in progress to LOG_STORAGE. */
+function createStopping(): AbortController {
+  const stopping = new AbortController();
+  setMaxListeners(0, stopping.signal);
+  return stopping;
+}
+
 async function openStorer(
   { config, verifyUrl }: WorkerOptions,
   deps: Pick<StorageDeps, 'pool' | 'log' | 'signerOf' | 'signal'>,
@@ -154,8 +161,6 @@ async function openStorer(
 ): Promise<LogStorer | undefined> {
   if (config.logStorage === undefined) return undefined;
   const storage = await openOperatorStore(config.logStorage);
-  // Each write in progress has a listener or two.
-  setMaxListeners(0, deps.signal);
   hooks.add(storage.close);
   const sources = { verifyUrl, verifyPage: readStoredPage() };
   return createLogStorer({ ...deps, storage, logCache: await openLogCache(deps.pool) }, sources);
