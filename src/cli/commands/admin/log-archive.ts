@@ -17,7 +17,7 @@ type ArchiveFlags = Flags & { to: string; first?: string; end?: string };
 
 const HELP = `
 An archive is a folder, or a bucket: \`s3://BUCKET/PREFIX?region=…\`, \`gs://BUCKET/PREFIX\`,
-\`az://CONTAINER/PREFIX?account_url=…\`, as LOG_STORAGE is spelled. It has the form of an export: \`attest verify --export\` verifies it.
+\`az://CONTAINER/PREFIX?account_url=…\`, as LOG_STORAGE is spelled. It has the form of an export: \`attest verify --export PATH\` verifies it.
 
 \`archive\` writes the settled batches of a log, of all projects, oldest first. Objects that are there with the same bytes stay;
 run it again to continue, and after redactions. \`--first N\` begins at the batch that has leaf N. The manifests are signed with
@@ -31,10 +31,9 @@ checkpoint, and the newest one against the register. It is all there at the end,
 and batches, and whole tiles of 256 leaves: proofs of later leaves go on. GET of one that is removed is answered with 410 and its
 object. The entries of the public log must be in LOG_STORAGE. Replace all processes by this version first.`;
 
-const EXAMPLES = [
+export const ARCHIVE_EXAMPLES = [
   'attest log archive live.log.example.com --to /mnt/archive',
   "attest log archive live.log.example.com --to 's3://BUCKET/archive?region=eu-central-1'",
-  'attest verify --export /mnt/archive --trust-roots trust_roots.json',
   'attest log import live.log.example.com --from /mnt/archive',
   'attest log drop live.log.example.com --archive /mnt/archive --end 1000000',
 ];
@@ -101,7 +100,7 @@ function addDrop(log: Command, cli: Cli): void {
 }
 
 function addFlags(command: Command): Command {
-  return addHelp(command, HELP, EXAMPLES)
+  return addHelp(command, HELP, ARCHIVE_EXAMPLES)
     .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)')
     .option('--json', 'print JSON');
 }

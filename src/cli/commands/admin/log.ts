@@ -11,7 +11,7 @@ import { type Cli, print, UsageError } from '../../cli.js';
 import { readWithFlags } from '../../flags/setting-flags.js';
 import { addHelp } from '../../output/help.js';
 import { formatTable } from '../../output/table.js';
-import { addLogArchive } from './log-archive.js';
+import { ARCHIVE_EXAMPLES, addLogArchive } from './log-archive.js';
 
 type Flags = { dataDir?: string; json?: boolean };
 type EpochFlags = Flags & { environment: EnvironmentName; lane: string; key?: string; mlDsaKey?: string };
@@ -34,6 +34,7 @@ const EXAMPLES = [
   'attest log new-epoch --environment live --key log-live-2.pem --ml-dsa-key ml-dsa-live-2.pem',
   'attest log new-epoch --environment live --lane 2',
   'attest log fill-register',
+  ...ARCHIVE_EXAMPLES,
 ];
 
 /** `attest log`. */
