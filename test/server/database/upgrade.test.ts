@@ -212,7 +212,7 @@ t.test('a long read of the table makes the migration fail; run again, it goes on
   await appendAsFormer(pool, 'sub_meanwhile');
   await reading`COMMIT`;
   reading.release();
-  t.strictSame(await migrate(pool), ['0013_partitions.sql']);
+  t.strictSame(await migrate(pool), LATER.slice(names.length));
   t.equal((await pool`SELECT FROM submission_former`).length, 2);
 });
 

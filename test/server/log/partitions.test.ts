@@ -11,9 +11,9 @@ import {
   findUnprepared,
   listPartitions,
 } from '../../../src/server/log/store/partitions.js';
+import { makeSmallPartitions } from '../../support/archives/small-partitions.js';
 import { drain } from '../../support/pipeline.js';
 import { finish, openSequencer, outcomes, type SequencerScene } from '../../support/servers/sequencer.js';
-import { makeSmallPartitions } from '../../support/servers/small-partitions.js';
 
 /** Of a partition; a log's first is replaced by one of as many. */
 const LEAVES = 64;

@@ -13,8 +13,8 @@ import {
   ORIGIN,
   startInstallation,
 } from '../../../support/archives/archived-log.js';
+import { makeSmallPartitions } from '../../../support/archives/small-partitions.js';
 import { newKey, type TestKey } from '../../../support/calling/test-keys.js';
-import { makeSmallPartitions } from '../../../support/servers/small-partitions.js';
 import { until } from '../../../support/until.js';
 
 const VALID = { schema: 'purl', purl: 'pkg:npm/a@1.0.0' };
