@@ -127,6 +127,10 @@ t.test(
     const drop = (...args: string[]) =>
       run('log', 'drop', ORIGIN, '--archive', folder, '--without-entries', ...args);
     t.match(await drop(), { code: 1, stderr: /goes on/ });
+    await app.pool`INSERT INTO idempotency_key (api_key_id, key, request_hash, resource_id, created_at)
+      VALUES ('key_a', 'a', '', ${ids[0] ?? ''}, clock_timestamp() - interval '1 hour')`;
+    t.match(await drop('--end', '1200'), { code: 1, stderr: /Idempotency-Key/ });
+    await app.pool`DELETE FROM idempotency_key`;
     const changed = ids[5] ?? '';
     await app.rest(`/v1/attestations/${changed}`, { apiKey: owner.key, method: 'DELETE' });
     const stale = await drop('--end', '1024');
