@@ -91,34 +91,8 @@ COMMENT ON FUNCTION add_first_partition IS
 Locks: those of add_submission_partition.';
 CREATE TRIGGER log_partition AFTER INSERT ON log FOR EACH ROW EXECUTE FUNCTION add_first_partition();
 
--- An append looks at the newest leaves only, so that of many partitions it reads one or two: planned once for any, because
--- a plan for each call takes longer than what it saves.
-
-CREATE OR REPLACE FUNCTION allocate_log_indexes(p_log_id integer, p_outcome submission_outcome[], INOUT p_log_index bigint[])
-LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
-DECLARE
-  c_write_lock CONSTANT integer := 1; -- LogLock.WRITE
-  v_frozen_at timestamptz;
-  v_sealed bigint;
-  v_next bigint;
-BEGIN
-  PERFORM pg_advisory_xact_lock(c_write_lock, p_log_id);
-  SELECT l.frozen_at INTO STRICT v_frozen_at FROM log l WHERE l.id = p_log_id;
-  IF v_frozen_at IS NOT NULL THEN
-    RAISE EXCEPTION 'log % is frozen', p_log_id USING ERRCODE = 'ATFRZ';
-  END IF;
-  SELECT coalesce(max(b.tree_size) - 1, 0) INTO v_sealed FROM batch b WHERE b.log_id = p_log_id;
-  SELECT max(s.log_index) + 1 INTO v_next FROM submission s WHERE s.log_id = p_log_id AND s.log_index >= v_sealed;
-  IF v_next IS NULL THEN
-    SELECT coalesce(max(s.log_index) + 1, 0) INTO v_next FROM submission s WHERE s.log_id = p_log_id;
-  END IF;
-  FOR v_n IN 1..cardinality(p_outcome) LOOP
-    IF p_outcome[v_n] IS NULL THEN
-      p_log_index[v_n] := v_next;
-      v_next := v_next + 1;
-    END IF;
-  END LOOP;
-END $$;
+-- An append looks at the newest leaves only, so that of many partitions it reads one or two (also allocate_log_indexes, in
+-- 0014_archive.sql): planned once for any, because a plan for each call takes longer than what it saves.
 
 DROP FUNCTION assert_new_ids;
 CREATE FUNCTION assert_new_ids(p_log_id integer, p_first_index bigint, p_id text[], p_outcome submission_outcome[])

@@ -30,6 +30,7 @@ COMMENT ON FUNCTION remove_submissions IS
 'Removes the rows of the leaves [p_first, p_end) of a log, which an archive has.
 Locks: the rows that it removes.';
 
+-- The next index, from the newest leaves; of a log whose rows are all removed, what is archived.
 CREATE OR REPLACE FUNCTION allocate_log_indexes(p_log_id integer, p_outcome submission_outcome[], INOUT p_log_index bigint[])
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
