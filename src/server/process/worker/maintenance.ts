@@ -73,7 +73,8 @@ export function startMaintenance(
         ]),
     repeat(PRUNE_MS, 'deleting expired rows', () => prune(pool, config)),
     repeat(PARTITIONS_MS, 'adding partitions of submissions', async () => {
-      for (const partition of await addSparePartitions(pool)) log.info({ partition }, 'a partition is added');
+      for (const partition of await addSparePartitions(pool))
+        log.debug({ partition }, 'a partition is added');
     }),
     repeat(PRUNE_MS, 'dropping former indexes', async () => {
       for (const index of await dropFormerIndexes(pool, GRACE_MS))
