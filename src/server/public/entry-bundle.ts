@@ -13,7 +13,13 @@ import type { Log } from '../log/store/logs.js';
 /** The bytes of an entry bundle, and their entity tag. */
 type EntryBundle = { bytes: Uint8Array; etag: string };
 
-/** An entry bundle of the leaves `[first, end)`, rebuilt from the rows of their submissions. Throws if a row is missing. */
+/** The log has no rows for entries below its size. */
+export class MissingRowsError extends Error {}
+
+/**
+ * An entry bundle of the leaves `[first, end)`, rebuilt from the rows of their submissions. Throws `MissingRowsError` if a
+ * row is missing.
+ */
 export async function readEntryBundle(
   pool: Pool,
   logCache: LogCache,
@@ -23,7 +29,7 @@ export async function readEntryBundle(
 ): Promise<EntryBundle> {
   const rows = await readLeafRows(pool, log.id, first, end);
   if (rows.length !== end - first) {
-    throw new Error(`${log.origin} has only ${rows.length} of the entries ${first} to ${end}`);
+    throw new MissingRowsError(`${log.origin} has only ${rows.length} of the entries ${first} to ${end}`);
   }
   const keys = new Map<number, string>();
   for (const { dsseKeyId } of rows) {

@@ -13,7 +13,7 @@ import { type BatchRow, findNewestPublishedBatch } from '../log/store/batches.js
 import { getLog, type Log } from '../log/store/logs.js';
 import { findTiles } from '../log/store/tiles.js';
 import { listCosignatures } from '../witnessing/store/witnesses.js';
-import { readEntryBundle } from './entry-bundle.js';
+import { MissingRowsError, readEntryBundle } from './entry-bundle.js';
 import { type CachedTile, createTileCache, type TileBytes } from './tile-cache.js';
 
 /** Reads a log in the form of C2SP tlog-tiles, up to its newest published checkpoint and never beyond. */
@@ -80,7 +80,8 @@ export function createLogReader(
       try {
         tile = await tileCache.get({ name, width: address.width, widest, peer }, readWhole);
       } catch (error) {
-        return assertGone(pool, log, address, error);
+        if (error instanceof MissingRowsError && (await isArchived(pool, log, address))) return undefined;
+        throw error;
       }
       return tile.width === address.width ? tile : cut(tile, address);
     },
@@ -101,16 +102,9 @@ export async function findNewestCosigned(pool: Pool, logId: number): Promise<Bat
   return lines.length === 0 ? batch : { ...batch, note: appendSignatures(batch.note, lines) };
 }
 
-/** Returns undefined if the entries have no rows any more: they are in LOG_STORAGE. Throws the error otherwise. */
-async function assertGone(
-  pool: Pool,
-  { id }: Log,
-  { level, index }: TileAddress,
-  error: unknown,
-): Promise<undefined> {
-  const isGone = level === 'entries' && index * TILE_WIDTH < (await getLog(pool, id)).archivedSize;
-  if (!isGone) throw error;
-  return undefined;
+/** Whether the first of the entries has no row any more: they are in LOG_STORAGE. */
+async function isArchived(pool: Pool, { id }: Log, { index }: TileAddress): Promise<boolean> {
+  return index * TILE_WIDTH < (await getLog(pool, id)).archivedSize;
 }
 
 /** The width of a tile in a tree of this size. */
