@@ -8,6 +8,8 @@ import type { Statement } from './statement-span.js';
 export type ReadReplica = {
   /** A pool whose statements go to the standby while no primary responds. Its transactions are those of `pool`. */
   readsOf(pool: Pool): Pool;
+  /** A pool whose statements are rejected once the primary is silent, rather than when their connections are closed. */
+  impatient(pool: Pool): Pool;
   /** Why statements go to the standby; undefined while they go to the primary. */
   reason(): string | undefined;
   close(): Promise<void>;
@@ -42,7 +44,8 @@ const APPLY_MS = 5;
 const LONGEST_MS = 10 * 60_000;
 
 /**
- * Watches the primary, and serves reads from the standby while it is away: what is acknowledged is flushed there. A statement
+ * Watches the primary, and serves reads from the standby while it is away: what is acknowledged is flushed there. Statements
+ * that the primary has not answered until then are rejected, so that those that wait behind them go to the standby. A statement
  * is sent once the standby has applied all that it had when the statement was made, so a read shows every acknowledged write.
  * What the standby has and was not acknowledged survives a failover, which promotes it.
  */
@@ -59,10 +62,13 @@ export function openReadReplica({ url, readUrl, max, statementTimeoutMs, onChang
   const standby = connectPool({ url: readUrl, name: 'replica', max, statementTimeoutMs });
   const catchUp = createCatchingUp(standby, statementTimeoutMs);
   let reason: string | undefined;
+  const sentToPrimary = new Set<Statement['reject']>();
   const change = (now: string | undefined) => {
     if (reason === now) return;
     reason = now;
     onChange(now);
+    if (now === undefined) return;
+    for (const reject of sentToPrimary) reject(noPrimary(now));
   };
   const watch = async () => {
     let last: (Position & { atMs: number }) | undefined;
@@ -77,22 +83,12 @@ export function openReadReplica({ url, readUrl, max, statementTimeoutMs, onChang
     }
   };
   const watching = watch();
-  const choose = <T>(ofPrimary: () => T, ofStandby: () => T): T =>
-    reason === undefined ? ofPrimary() : hold(ofStandby(), catchUp);
   return {
-    readsOf: (pool) => {
-      const read = (...args: Parameters<Pool>) =>
-        choose(
-          () => pool(...args),
-          () => standby(...args),
-        );
-      const unsafe = (...args: Parameters<Pool['unsafe']>) =>
-        choose(
-          () => pool.unsafe(...args),
-          () => standby.unsafe(...args),
-        );
-      return Object.assign(read, pool, { unsafe }) as unknown as Pool;
-    },
+    readsOf: (pool) =>
+      sendBy(pool, (make) =>
+        reason === undefined ? keep(make(pool), sentToPrimary) : hold(make(standby), catchUp),
+      ),
+    impatient: (pool) => sendBy(pool, (make) => keep(make(pool), sentToPrimary)),
     reason: () => reason,
     close: async () => {
       isStopping = true;
@@ -101,6 +97,13 @@ export function openReadReplica({ url, readUrl, max, statementTimeoutMs, onChang
       await watching;
     },
   };
+}
+
+/** A pool whose statements are made by `choose`, which is given what makes one of a pool. */
+function sendBy(pool: Pool, choose: <T>(make: (from: Pool) => T) => T): Pool {
+  const read = (...args: Parameters<Pool>) => choose((from) => from(...args));
+  const unsafe = (...args: Parameters<Pool['unsafe']>) => choose((from) => from.unsafe(...args));
+  return Object.assign(read, pool, { unsafe }) as unknown as Pool;
 }
 
 async function readPosition(sql: Pool): Promise<Position | undefined> {
@@ -145,10 +148,28 @@ async function untilApplied(standby: Pool, patienceMs: number): Promise<void> {
   const wanted = (await readPosition(standby))?.flushed ?? 0;
   while (((await readPosition(standby))?.applied ?? 0) < wanted) {
     if (performance.now() > endMs) {
-      throw Object.assign(new Error('the standby does not apply what it receives'), { code: NO_PRIMARY });
+      throw noPrimary('the standby does not apply what it receives');
     }
     await delay(APPLY_MS);
   }
+}
+
+function noPrimary(message: string): Error {
+  return Object.assign(new Error(message), { code: NO_PRIMARY });
+}
+
+/** Keeps the `reject` of a statement in the set from when it is sent until its result. */
+function keep<T>(made: T, kept: Set<Statement['reject']>): T {
+  const statement = made as Partial<Statement>;
+  const { handler, reject } = statement;
+  if (handler === undefined || reject === undefined) return made;
+  statement.handler = Object.assign((sent: Statement & Promise<unknown>) => {
+    const done = () => kept.delete(reject);
+    kept.add(reject);
+    sent.then(done, done);
+    return handler(sent);
+  }, handler);
+  return made;
 }
 
 /** Sends a statement once `until` resolves. A fragment of another statement is never sent itself. */

@@ -160,9 +160,13 @@ function createLeaseCache(
     const missing = count - (findHeld(principal)?.left ?? 0);
     const wanted = Math.max(missing, blockSize(leases.get(apiKeyId), principal, askedMs));
     const reader = { apiKeyId, projectId, perSecond: limit, projectPerSecond };
+    const countHere = () => takeHere(leases.get(apiKeyId)?.grant, wanted, reader);
     const grant = isCountedHere()
-      ? takeHere(leases.get(apiKeyId)?.grant, wanted, reader)
-      : await takeReadTokens(pool, wanted, reader);
+      ? countHere()
+      : await takeReadTokens(pool, wanted, reader).catch((error: unknown) => {
+          if (!isCountedHere()) throw error;
+          return countHere();
+        });
     const latest = leases.get(apiKeyId);
     const before = latest?.grant.second === grant.second ? latest : undefined;
     if (leases.size >= MAX_LEASES) leases.clear();

@@ -91,6 +91,19 @@ t.test('a read shows what was acknowledged before it, however late the standby a
   t.equal(reasons.length, 4);
 });
 
+t.test('what a primary that fell silent has not answered fails once that is noticed', async (t) => {
+  const pair = await startStandbyPair(t);
+  const { link, replica, reads } = await scene(t, pair);
+  await untilAsked(pair.primary, 'attest primary');
+  const slow = reads`SELECT pg_sleep(60)`.catch((error: unknown) => error);
+  const done = await reads`SELECT 1 AS one`;
+  link.set('stalls');
+  const late = reads`SELECT 2`.catch((error: unknown) => error);
+  await untilAway(replica);
+  t.match(await Promise.all([slow, late]), [{ code: 'NO_PRIMARY' }, { code: 'NO_PRIMARY' }]);
+  t.same([done, await reads`SELECT 1 AS one`], [[{ one: 1 }], [{ one: 1 }]]);
+});
+
 t.test('fragments go to the server of their statement', async (t) => {
   const pair = await startStandbyPair(t);
   const { link, replica, reads } = await scene(t, pair);

@@ -71,6 +71,7 @@ export const PROGRAMS = {
       GIT_TEMPLATE_DIR: '$tree/usr/share/git-core/templates',
     },
   },
+  haproxy: { commands: { haproxy: 'usr/sbin/haproxy' }, packages: ['haproxy'], folders: ['/usr/sbin'] },
   openssl: {
     commands: { openssl: 'usr/bin/openssl' },
     packages: ['openssl'],

@@ -29,6 +29,8 @@ export type PatroniNode = {
   url: string;
   /** Of Patroni, past the links. */
   apiUrl: string;
+  /** Of Patroni's API on the same host, as others reach it. */
+  apiPort: number;
   /** Its Postgres, past the links. */
   pool: Pool;
   /** Whether it was started, and neither killed nor halted since. */
@@ -92,6 +94,7 @@ export async function openNode(
     address: `${HOST}:${links.postgres.port}`,
     url,
     apiUrl: `http://${HOST}:${ports.api}`,
+    apiPort: links.api.port,
     pool,
     isUp: () => patroni !== undefined && !isStill,
     isPrimary: async () => patroni !== undefined && !isStill && (await isPrimary(pool)),

@@ -60,6 +60,8 @@ type ApiParts = AttestationParts & {
   principals: Principals;
   jobs: JobSender;
   tufKeys: readonly TufKey[];
+  /** Counts reads. */
+  countPool: Pool;
   /** Whether reads come from the standby. */
   isPrimaryAway: () => boolean;
 };
@@ -77,7 +79,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   const trustRoots = createTrustRootsReader(readPool, options.verifyUrl, Date.now);
   const submissionLimits = createSubmissionLimits(localPool, Date.now);
   const readers = openReaders(parts);
-  const readLimits = createReadLimits(localPool, { isCountedHere: isPrimaryAway });
+  const readLimits = createReadLimits(parts.countPool, { isCountedHere: isPrimaryAway });
   const services = publicServices(options, parts, {
     cursors,
     readers,

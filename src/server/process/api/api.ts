@@ -95,6 +95,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
     pool,
     readPool,
     listPool: replica.readsOf(listPool),
+    countPool: replica.impatient(localPool),
     isPrimaryAway: () => replica.reason() !== undefined,
     logCache,
     sequencers,

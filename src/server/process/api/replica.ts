@@ -12,7 +12,8 @@ export function openReplica(
   log: Logger,
   hooks: ShutdownHooks,
 ): Omit<ReadReplica, 'close'> {
-  if (readUrl === undefined) return { readsOf: (pool) => pool, reason: () => undefined };
+  if (readUrl === undefined)
+    return { readsOf: (pool) => pool, impatient: (pool) => pool, reason: () => undefined };
   const onChange = (reason: string | undefined) => {
     if (reason === undefined) log.info('the primary of the database responds again');
     else log.error({ reason }, 'the primary of the database does not respond');
