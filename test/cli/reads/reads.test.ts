@@ -259,5 +259,11 @@ t.test('health needs no key, and is in the exit code', async (t) => {
   const gone = await run('--url', `http://localhost:${port}`, '--json');
   t.equal(gone.code, 1);
   t.match(JSON.parse(gone.stdout), { status: 'unreachable', reason: /./ });
-  t.match(await run('--url', `${app.baseUrl}/nothing`), { code: 1, stdout: /^unreachable / });
+  t.match(await run('--url', `${app.baseUrl}/nothing`), {
+    code: 1,
+    stdout: /^unreachable .* the answer is not the service's/,
+  });
+  const tls = await run('--url', app.baseUrl.replace('http:', 'https:'));
+  t.match(tls, { code: 1, stdout: /^unreachable / });
+  t.notMatch(tls.stdout, 'fetch failed', 'the reason is that of the network');
 });

@@ -1,10 +1,11 @@
-import { ConnectError, createClient } from '@connectrpc/connect';
+import { createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
 import type { Command } from 'commander';
 import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '../../../../gen/grpc/health/v1/health_pb.js';
+import { toAttestationError } from '../../../client/error.js';
 import { printable } from '../../../protocol/printable.js';
 import type { Cli } from '../../cli.js';
 import { addAddressFlags, type ClientFlags } from '../../flags/client-flags.js';
@@ -44,7 +45,10 @@ async function checkHealth(cli: Cli, flags: Flags): Promise<void> {
         status: answer.status === ServingStatus.SERVING ? 'serving' : 'not_serving',
         reason: undefined,
       }),
-      (error: unknown) => ({ status: 'unreachable', reason: ConnectError.from(error).rawMessage }),
+      (error: unknown) => ({
+        status: 'unreachable',
+        reason: toAttestationError(error, cli.now().getTime()).message,
+      }),
     );
   if (status !== 'serving') cli.exitCode = 1;
   printItem(cli, flags, {
