@@ -112,7 +112,8 @@ export async function submitFiles(cli: Cli, inputs: readonly Input[], options: S
     interruption.end();
   }
   report.end({
-    interruptedOf: stop.aborted ? inputs.length : undefined,
+    files: inputs.length,
+    isInterrupted: stop.aborted,
     build,
     kept,
     bundles: flags.bundles,

@@ -35,8 +35,9 @@ type Report = {
 };
 
 type End = {
-  /** How many files there are, if the command was interrupted. */
-  readonly interruptedOf: number | undefined;
+  /** How many files there are. */
+  readonly files: number;
+  readonly isInterrupted: boolean;
   readonly build: Build;
   /** The folder of bundles, and how many of them were there. */
   readonly bundles: string | undefined;
@@ -64,15 +65,17 @@ export function openReport(cli: Cli, flags: ReportFlags): Report {
       reason ??= error;
       return false;
     },
-    end: ({ interruptedOf, build, bundles, kept }) => {
+    end: ({ files, isInterrupted, build, bundles, kept }) => {
       if (alike > 0) printError(cli, `error: ${alike} more files failed for the same reason`);
       if (bundles !== undefined) {
         const before = kept === 0 ? '' : `, ${kept} were there`;
         printError(cli, `wrote ${written - kept} bundles to ${printable(bundles)}${before}`);
       }
-      if (interruptedOf !== undefined)
-        printError(cli, `interrupted: ${recorded} of ${interruptedOf} files were submitted`);
-      if (interruptedOf !== undefined || reason !== undefined) printError(cli, continuation(cli, build));
+      if (!isInterrupted && reason === undefined) return;
+      const what = isInterrupted ? 'interrupted' : 'stopped';
+      if (isInterrupted || files > 1)
+        printError(cli, `${what}: ${recorded} of ${files} files were submitted`);
+      printError(cli, continuation(cli, build));
     },
   };
 }
