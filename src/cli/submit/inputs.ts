@@ -9,7 +9,7 @@ import type { ImageReference } from '../oci/reference.js';
 import { type FolderFlags, isFolder, listFolderFiles } from '../sets/folder-files.js';
 import { type Checksum, parseChecksums } from './checksums.js';
 import { readLinesOf, STDIN } from './lines.js';
-import { recordedName } from './recorded-name.js';
+import { recordedName, recordedNameIn } from './recorded-name.js';
 
 /** Flags that name more inputs than the arguments do. */
 export type InputFlags = FolderFlags & {
@@ -92,8 +92,8 @@ async function readChecksums(cli: Cli, file: string | undefined): Promise<Checks
 
 /** A file, or those of a folder, which keep the folder's name. */
 async function listInputs(path: string, flags: InputFlags, cwd: string): Promise<Input[]> {
-  const name = recordedName(path, cwd);
-  if (!isFolder(path)) return [{ label: path, name, bytes: await inputFileSize(path) }];
+  if (!isFolder(path))
+    return [{ label: path, name: recordedName(path, cwd), bytes: await inputFileSize(path) }];
   if (!flags.each) {
     throw new UsageError(
       `${path} is a directory: submit it alone, as one set, or with --each, which submits every file by itself`,
@@ -102,8 +102,7 @@ async function listInputs(path: string, flags: InputFlags, cwd: string): Promise
   const inputs: Input[] = [];
   for (const inner of await listFolderFiles(path, flags)) {
     const label = join(path, inner);
-    const inside = name === '' ? inner : `${name}/${inner}`;
-    inputs.push({ label, name: inside, bytes: await inputFileSize(label) });
+    inputs.push({ label, name: recordedNameIn(path, inner, cwd), bytes: await inputFileSize(label) });
   }
   return inputs;
 }

@@ -14,6 +14,12 @@ export function recordedName(path: string, cwd: string): string {
   return isOutside ? basename(absolute) : inside.split(sep).join('/');
 }
 
+/** The name of the file at `inner` in a folder: the folder's, and its path in it. */
+export function recordedNameIn(folder: string, inner: string, cwd: string): string {
+  const name = recordedName(folder, cwd);
+  return name === '' ? inner : `${name}/${inner}`;
+}
+
 /**
  * The default metadata: a package URL of type generic with the digest as its checksum. Folders are its namespace, as they
  * come before the name; a subpath would be a path within the file that has this checksum.

@@ -29,7 +29,7 @@ import { RUN_URL_HELP } from '../../results/run-url.js';
 import { assertOutputs, type ResultFlags, submitResults } from '../../results/submit-results.js';
 import { addFolderFlags, collectPattern, FOLDER_HELP, type FolderFlags } from '../../sets/folder-files.js';
 import { type Build, readBuild } from '../../submit/build.js';
-import { recordedName } from '../../submit/recorded-name.js';
+import { recordedNameIn } from '../../submit/recorded-name.js';
 import { submitFiles } from './submit-files.js';
 
 type Flags = ClientFlags &
@@ -221,9 +221,9 @@ async function submitEach(
   { prepared, flags }: { prepared: Prepared; flags: Flags },
 ): Promise<void> {
   const cwd = process.cwd();
-  const inputs = files.map(({ file, bytes, sha256 }) => ({
+  const inputs = files.map(({ file, folder, path, bytes, sha256 }) => ({
     label: file,
-    name: recordedName(file, cwd),
+    name: recordedNameIn(folder, path, cwd),
     bytes,
     sha256,
   }));

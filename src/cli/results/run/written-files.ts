@@ -9,8 +9,8 @@ import { type FolderFlags, isFolder, listFolderFiles } from '../../sets/folder-f
 /** Files by their absolute paths, with what changes when one is written. */
 export type Snapshot = ReadonlyMap<string, string>;
 
-/** A file with its path, relative to the working folder or absolute as the folder was given. */
-export type WrittenFile = PresentFile & { readonly file: string };
+/** A file with its path, relative to the working folder or absolute as the folder was given; and that folder. */
+export type WrittenFile = PresentFile & { readonly file: string; readonly folder: string };
 
 /** Notes the state of the files of these folders that the flags choose. A folder need not exist. Throws as listFiles does. */
 export async function takeSnapshot(folders: readonly string[], flags: FolderFlags): Promise<Snapshot> {
@@ -57,6 +57,6 @@ export async function* hashWritten(
   const filter = (path: string, isFolder: boolean) =>
     isChosen(path, isFolder) && (isFolder || written.has(resolve(folder, path)));
   for await (const found of hashFiles(folder, { filter, followSymlinks, signal })) {
-    yield { ...found, file: join(folder, found.path) };
+    yield { ...found, file: join(folder, found.path), folder };
   }
 }

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Code } from '@connectrpc/connect';
 import t, { type Test } from 'tap';
+import type { BatchItem } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { runProcess } from '../../../support/calling/run-cli.js';
 import { serviceError } from '../../../support/servers/rpc-server.js';
 import { digest } from '../../submit/submitting.js';
@@ -133,13 +134,15 @@ t.test('--each submits the report with the result, and each file with a package 
   const flags = ['--junit', at('out/r.xml'), '--attest', at('out'), '--each', '--wait', '--build', 'ci-1'];
   const ended = await run(
     flags,
-    `cd $0; mkdir -p out/b; echo '${FAILING}' > out/r.xml; echo a > out/a; date > out/b/c; exit 1`,
+    `cd $0; mkdir -p out/b; echo '${FAILING}' > out/r.xml; echo a > out/a; echo a > out/b/a; exit 1`,
   );
   t.equal(ended.code, 1, ended.stderr);
-  t.match(ended.stderr, /^sub_1 {2}witnessed .*r\.xml\nsub_2 {2}witnessed .*a\nsub_3 {2}witnessed .*c\n$/);
+  t.match(ended.stderr, /^sub_1 {2}witnessed .*r\.xml\nsub_2 {2}witnessed .*a\nsub_3 {2}witnessed .*b\/a\n$/);
   t.match(created[0]?.metadata, { schema: 'intoto.test_result.v0.1', result: 'FAILED' });
-  t.match(created[1], { artifact: { sha256: digest('a\n') }, metadata: { schema: 'purl' } });
-  t.match(created[2]?.metadata, { schema: 'purl', purl: /^pkg:generic\/c\?checksum=/ });
+  const [, a, twin] = created as BatchItem[];
+  t.match(a, { artifact: { sha256: digest('a\n') }, metadata: { purl: /^pkg:generic\/out\/a\?checksum=/ } });
+  t.match(twin?.metadata, { schema: 'purl', purl: /^pkg:generic\/out\/b\/a\?checksum=/ });
+  t.not(twin?.idempotencyKey, a?.idempotencyKey, 'files that are alike have a submission each');
   t.throws(() => readFileSync('run.set.json'), { code: 'ENOENT' });
 });
 
