@@ -6,7 +6,12 @@ import { type Cli, UsageError } from '../cli.js';
 export type BuildFlags = { readonly build?: string; readonly resume?: string };
 
 /** A build; its ID was given, or made for this run. */
-export type Build = { readonly id: string; readonly isGiven: boolean };
+export type Build = {
+  readonly id: string;
+  readonly isGiven: boolean;
+  /** Of another command: the folders whose files `attest submit --each` continues with. */
+  readonly folders?: readonly string[];
+};
 
 /** Help text about builds. */
 export const BUILD_HELP = `
@@ -45,7 +50,12 @@ export function submissionKey({ id }: Build, { name, sha256 }: { name: string; s
 }
 
 /** The line that says how to continue the build, as with the arguments of this run. */
-export function continuation({ self }: Cli, { id, isGiven }: Build): string {
-  const quoted = /^[\w.:/@-]+$/.test(id) ? id : `'${id.replaceAll("'", "'\\''")}'`;
-  return `to continue: ${self} submit … ${isGiven ? '--build' : '--resume'} ${quoted}`;
+export function continuation({ self }: Cli, { id, isGiven, folders }: Build): string {
+  const what = folders === undefined ? '…' : `${folders.map(quote).join(' ')} --each`;
+  return `to continue: ${self} submit ${what} ${isGiven ? '--build' : '--resume'} ${quote(id)}`;
+}
+
+/** An argument as a shell reads it. */
+function quote(text: string): string {
+  return /^[\w.:/@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

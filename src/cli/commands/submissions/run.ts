@@ -158,7 +158,7 @@ async function prepare(cli: Cli, flags: Flags): Promise<Prepared> {
   const isOne = (flags.each || folders.length === 0) && junit.length === 1 && !junit.some(isPlural);
   // Only of the keys: another run of the command has other results.
   const { id } = readBuild(flags, () => `run-${randomBytes(8).toString('hex')}`);
-  const build = { id, isGiven: false };
+  const build = { id, isGiven: false, ...(flags.each && { folders }) };
   if (flags.public && flags.each) throw new UsageError('--public is of one submission: leave out --each');
   assertOutputs(flags, flags.set ?? (isOne || flags.public ? undefined : 'run.set.json'), build);
   const client = openClient(cli, flags);

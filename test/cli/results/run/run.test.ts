@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Code } from '@connectrpc/connect';
 import t, { type Test } from 'tap';
 import type { BatchItem } from '../../../../gen/attestation/v1/attestations_pb.js';
-import { runProcess } from '../../../support/calling/run-cli.js';
+import { runHere, runProcess } from '../../../support/calling/run-cli.js';
 import { serviceError } from '../../../support/servers/rpc-server.js';
 import { digest } from '../../submit/submitting.js';
 import { serveResults } from '../serving.js';
@@ -144,6 +144,26 @@ t.test('--each submits the report with the result, and each file with a package 
   t.match(twin?.metadata, { schema: 'purl', purl: /^pkg:generic\/out\/b\/a\?checksum=/ });
   t.not(twin?.idempotencyKey, a?.idempotencyKey, 'files that are alike have a submission each');
   t.throws(() => readFileSync('run.set.json'), { code: 'ENOENT' });
+});
+
+t.test('--each that stops names the command that submits the rest, and no file twice', async (t) => {
+  let calls = 0;
+  // The report and the first file are recorded, but not the second, so that their call fails.
+  const isOver = () => ++calls === 3;
+  const lost = serviceError('auth.invalid_key', Code.Unauthenticated);
+  const { at, created, env, run } = await scene(t, () => (isOver() ? lost : undefined));
+  const flags = ['--junit', at('r.xml'), '--attest', at("o'ut"), '--each', '--build', 'ci-1'];
+  const sh = `cd $0; mkdir -p "o'ut"; echo '${PASSING}' > r.xml; echo a > "o'ut/a"; echo b > "o'ut/b"`;
+  const ended = await run(flags, sh);
+  t.equal(ended.code, 1);
+  const [, rest = ''] = /\nto continue: .* (submit .*)\n/.exec(ended.stderr) ?? [];
+  t.equal(rest, `submit '${at("o'\\''ut")}' --each --resume ci-1`);
+  const before = created.length;
+  const again = await runHere(['submit', at("o'ut"), '--each', '--resume', 'ci-1'], { env });
+  t.equal(again.code, 0, again.stderr);
+  const keys = created.slice(1).map((item) => 'idempotencyKey' in item && item.idempotencyKey);
+  t.equal(new Set(keys).size, 2, 'a file that was submitted has the same key');
+  t.equal(created.length, before + 2);
 });
 
 t.test('what cannot be attested after the command passed is exit code 1', async (t) => {
