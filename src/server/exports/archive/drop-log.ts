@@ -4,6 +4,7 @@
  * run that ends early is continued by the next one. Partitions that are empty then are dropped.
  */
 import { createHash } from 'node:crypto';
+import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import type { ManifestObject } from '../../../proof/export/manifest-fields.js';
 import { TILE_WIDTH } from '../../../proof/log/tile-path.js';
 import { insertArchivedObject, type OwnedIds } from '../../attestations/archived/archived-objects.js';
@@ -16,6 +17,7 @@ import { dayFolder, dayManifestName } from './archive-names.js';
 import { type ArchivableBatch, listArchivableBatches, listArchivedRows } from './archived-rows.js';
 import { assertReleased } from './drop-checks.js';
 import { inflate, splitLines } from './object-lines.js';
+import { recordArchiveAction } from './record-action.js';
 import { findManifest, readPieces } from './stored-objects.js';
 
 /** What removing needs. */
@@ -76,6 +78,8 @@ export async function dropArchived(
       const described = { place, sha256: Buffer.from(object.sha256, 'hex') };
       if (ids.length > 0)
         await insertArchivedObject(tx, { logId: log.id, treeSize: batch.treeSize }, ids, described);
+      if (until > at && at === log.archivedSize)
+        await recordArchiveAction(tx, AuditAction.LOG_DROPPED, origin, { first: at, end: bound });
       if (until > at) await removeRows(tx, log, { first: at, end: until }, compared);
     });
     if (until > at) deps.onLeaves(until - at);

@@ -5,6 +5,7 @@
  * nothing, and an import that ends early leaves nothing.
  */
 import { createHash } from 'node:crypto';
+import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import { FormatError } from '../../../proof/bytes/format-error.js';
 import { verifyEcdsaP256Sha256 } from '../../../proof/bytes/primitives.js';
 import type { ManifestFields } from '../../../proof/export/manifest-fields.js';
@@ -23,6 +24,7 @@ import { addCompanions, takeLogRow } from './import-log-row.js';
 import { type Importing, importObject } from './import-object.js';
 import { insertWitnessStates } from './import-rows.js';
 import { type ArchivedDay, type LogRecord, parseLogRecord } from './log-record.js';
+import { recordArchiveAction } from './record-action.js';
 import { readPieces, readWhole } from './stored-objects.js';
 
 /** What importing needs. */
@@ -73,8 +75,11 @@ export async function importLog(
       );
     await insertWitnessStates(tx, log.id, record.treeSize);
     await assertRegistered(tx, deps.register, importing);
-    const projects = record.projects.length;
-    return { origin: log.origin, leaves: record.treeSize, projects, newProjects: projects - before };
+    const { treeSize: leaves, projects } = record;
+    const counts = { leaves, projects: projects.length, newProjects: projects.length - before };
+    const detail = { leaves, projects: counts.projects, new_projects: counts.newProjects };
+    await recordArchiveAction(tx, AuditAction.LOG_IMPORTED, log.origin, detail);
+    return { origin: log.origin, ...counts };
   });
 }
 
