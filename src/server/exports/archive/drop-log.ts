@@ -60,7 +60,8 @@ export async function dropArchived(
       : treeSize - (treeSize % TILE_WIDTH);
   const last = wanted.at(-1);
   const bound = last === undefined ? 0 : boundOf(last);
-  if (bound <= log.archivedSize)
+  if (bound <= log.archivedSize && log.archivedSize > 0) return { origin, removed: 0, end: log.archivedSize };
+  if (bound === 0)
     throw new ArchiveError(
       `${origin} has no whole tiles of witnessed submissions to remove, beside its newest batch`,
     );

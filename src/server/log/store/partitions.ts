@@ -2,6 +2,7 @@
  * The partitions of `submission`, each a range of the leaves of one log. A log has its first one from the transaction on
  * that creates it (`add_first_partition`); workers add further ones ahead of its leaves, never an append.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Pool, Sql } from '../../database/connect.js';
 import { errorCode } from '../../database/database-errors.js';
 
@@ -87,39 +88,87 @@ async function addPartition(tx: Sql, logId: number, leaves: number | undefined):
  * waits for the transactions that began before. What was interrupted is finished by the next call. Throws if the log does
  * not go on behind the partition, and is not archived to its end: its next index would be found anew.
  */
-export async function detachPartition(pool: Pool, { name, logId, endIndex }: Partition): Promise<void> {
-  const connection = await pool.reserve();
-  try {
-    await connection`SET statement_timeout = 0`;
-    const [state] = await connection<{ isPending: boolean; goesOn: boolean }[]>`
-      SELECT i.inhdetachpending AS "isPending",
-        EXISTS (SELECT FROM submission WHERE log_id = ${logId} AND log_index >= ${endIndex})
-          OR (SELECT archived_size FROM log WHERE id = ${logId}) >= ${endIndex} AS "goesOn"
-      FROM pg_inherits i WHERE i.inhparent = 'submission'::regclass AND i.inhrelid = to_regclass(${name})`;
-    if (state === undefined) return;
-    if (!state.goesOn)
-      throw new Error(`${name} has the newest leaves of log ${logId}: it cannot be detached`);
-    await connection.unsafe(
-      `ALTER TABLE submission DETACH PARTITION ${name} ${state.isPending ? 'FINALIZE' : 'CONCURRENTLY'}`,
-    );
-  } finally {
-    await connection`RESET statement_timeout`.catch(() => {});
-    connection.release();
-  }
+export async function detachPartition(pool: Pool, partition: Partition): Promise<void> {
+  await takeTurn(pool, (connection) => detach(connection, partition));
 }
 
 /** Detaches a partition as {@link detachPartition}, and deletes its rows for good. */
 export async function dropPartition(pool: Pool, partition: Partition): Promise<void> {
   await detachPartition(pool, partition);
-  await pool.unsafe(`DROP TABLE IF EXISTS ${partition.name}`);
+  await dropTable(pool, partition.name);
 }
 
-/** Drops the partitions of a log that have only leaves below `archivedSize`, whose rows are removed. */
-export async function dropEmptied(pool: Pool, logId: number, archivedSize: number): Promise<string[]> {
-  const emptied = (await listPartitions(pool, logId)).filter(({ endIndex }) => endIndex <= archivedSize);
-  for (const partition of emptied) await dropPartition(pool, partition);
-  return emptied.map(({ name }) => name);
+/**
+ * Drops the partitions of a log that have only leaves below `archivedSize`, whose rows are removed, after those of which a run that
+ * ended early has left the tables.
+ */
+export async function dropEmptied(pool: Pool, logId: number, archivedSize: number): Promise<void> {
+  await takeTurn(pool, async (connection) => {
+    await dropLeftovers(connection);
+    const emptied = (await listPartitions(connection, logId)).filter(
+      ({ endIndex }) => endIndex <= archivedSize,
+    );
+    for (const partition of emptied) {
+      await detach(connection, partition);
+      await dropTable(connection, partition.name);
+    }
+  });
 }
+
+type Connection = Awaited<ReturnType<Pool['reserve']>>;
+
+const RETRY_MS = 100;
+
+/**
+ * Detaches one partition at a time, as Postgres does, on a connection without a time limit. Also behind the connection of a process that
+ * was killed: Postgres goes on with its statement. Waits without a statement, because detaching waits for older ones.
+ */
+async function takeTurn(pool: Pool, use: (connection: Connection) => Promise<void>): Promise<void> {
+  const connection = await pool.reserve();
+  const take = () => connection<{ taken: boolean }[]>`
+    SELECT pg_try_advisory_lock(hashtextextended('partitions of submission', 0)) AS taken`;
+  try {
+    await connection`SET statement_timeout = 0`;
+    for (let [turn] = await take(); !turn?.taken; [turn] = await take()) await delay(RETRY_MS);
+    await use(connection);
+  } finally {
+    await connection`RESET statement_timeout`.catch(() => {});
+    await connection`SELECT pg_advisory_unlock(hashtextextended('partitions of submission', 0))`.catch(
+      () => {},
+    );
+    connection.release();
+  }
+}
+
+async function detach(connection: Connection, { name, logId, endIndex }: Partition): Promise<void> {
+  const [state] = await connection<{ isPending: boolean; goesOn: boolean }[]>`
+    SELECT i.inhdetachpending AS "isPending",
+      EXISTS (SELECT FROM submission WHERE log_id = ${logId} AND log_index >= ${endIndex})
+        OR (SELECT archived_size FROM log WHERE id = ${logId}) >= ${endIndex} AS "goesOn"
+    FROM pg_inherits i WHERE i.inhparent = 'submission'::regclass AND i.inhrelid = to_regclass(${name})`;
+  if (state === undefined) return;
+  if (!state.goesOn) throw new Error(`${name} has the newest leaves of log ${logId}: it cannot be detached`);
+  await connection.unsafe(
+    `ALTER TABLE submission DETACH PARTITION ${name} ${state.isPending ? 'FINALIZE' : 'CONCURRENTLY'}`,
+  );
+}
+
+/** Finishes a detachment that was interrupted, of any log, and drops the tables of former partitions that have no rows. */
+async function dropLeftovers(connection: Connection): Promise<void> {
+  const left = await connection<{ name: string; isPending: boolean }[]>`
+    SELECT c.relname::text AS name, i.inhrelid IS NOT NULL AS "isPending"
+    FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = 'submission'::regclass
+    WHERE c.relkind = 'r' AND c.relname ~ '^submission_[0-9]+_[0-9]+$'
+      AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'submission'::regclass)
+      AND (i.inhrelid IS NULL OR i.inhdetachpending)`;
+  for (const { name, isPending } of left) {
+    if (isPending) await connection.unsafe(`ALTER TABLE submission DETACH PARTITION ${name} FINALIZE`);
+    if ((await connection.unsafe(`SELECT FROM ${name} LIMIT 1`)).length === 0)
+      await dropTable(connection, name);
+  }
+}
+
+const dropTable = (sql: Sql, name: string) => sql.unsafe(`DROP TABLE IF EXISTS ${name}`);
 
 const CHECK_VIOLATION_SQLSTATE = '23514';
 
