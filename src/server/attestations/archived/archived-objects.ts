@@ -17,7 +17,7 @@ function ownerBytes(id: string, projectId: string): Buffer {
   return createHash('sha256').update(`${id}\n${projectId}`).digest().subarray(0, OWNER_BYTES);
 }
 
-/** Records the object of the batch that ends at a size, unless it is recorded. */
+/** Records the object of the batch that ends at a size, in place of one of a run that ended before it removed the batch. */
 export async function insertArchivedObject(
   tx: Sql,
   batch: { logId: number; treeSize: number },
@@ -29,7 +29,7 @@ export async function insertArchivedObject(
   await tx`
     INSERT INTO archived_object (log_id, tree_size, first_id, last_id, place, sha256, owners)
     VALUES (${batch.logId}, ${batch.treeSize}, ${sorted[0] ?? ''}, ${sorted.at(-1) ?? ''}, ${place}, ${sha256}, ${owners})
-    ON CONFLICT (log_id, tree_size) DO NOTHING`;
+    ON CONFLICT (log_id, tree_size) DO UPDATE SET place = excluded.place, sha256 = excluded.sha256`;
 }
 
 /** Finds the object that has a removed submission of a project, in one of these logs. Undefined if there is none. */
