@@ -32,6 +32,15 @@ export async function insertArchivedObject(
     ON CONFLICT (log_id, tree_size) DO UPDATE SET place = excluded.place, sha256 = excluded.sha256`;
 }
 
+/** Records that an object was written anew: rows of its batch that are not removed have changed. */
+export async function renewArchivedObject(
+  sql: Sql,
+  { logId, treeSize }: { logId: number; treeSize: number },
+  sha256: Uint8Array,
+): Promise<void> {
+  await sql`UPDATE archived_object SET sha256 = ${sha256} WHERE log_id = ${logId} AND tree_size = ${treeSize}`;
+}
+
 /** Finds the object that has a removed submission of a project, in one of these logs. Undefined if there is none. */
 export async function findArchivedObject(
   sql: Sql,

@@ -11,6 +11,8 @@ import { createTileReader } from '../ship/export-lines.js';
 import { createLineRenderer } from '../ship/line-template.js';
 import { type ArchivableBatch, listArchivedRows, readBatchRecord } from './archived-rows.js';
 
+type RenderedBatch = Pick<ArchivableBatch, 'firstIndex' | 'treeSize'> & { from?: number };
+
 /** Submissions read at once. */
 const PAGE = 500;
 /** What ends a line of an export. */
@@ -18,12 +20,13 @@ const END = '}\n'.length;
 
 /**
  * Renders the lines of a batch in chunks of whole lines: `{"submission": …, "bundle": …, "row": …}`, the first with the
- * batch's own record as `batch`. The same rows give the same bytes. `onLeaves` gets numbers of lines.
+ * batch's own record as `batch`. Those from leaf `from` on, if earlier ones are not rows any more. The same rows give the same
+ * bytes. `onLeaves` gets numbers of lines.
  */
 export async function* renderArchive(
   { pool, logCache }: { pool: Pool; logCache: LogCache },
   log: Log,
-  { firstIndex, treeSize }: Pick<ArchivableBatch, 'firstIndex' | 'treeSize'>,
+  { firstIndex, treeSize, from = firstIndex }: RenderedBatch,
   onLeaves: (leaves: number) => void,
 ): AsyncGenerator<Uint8Array> {
   const proof = await createBatchReader(pool)(log, treeSize);
@@ -36,8 +39,8 @@ export async function* renderArchive(
     renderers.set(projectId, render);
     return render;
   };
-  let record = `,"batch":${await readBatchRecord(pool, log.id, treeSize)}`;
-  for (let first = firstIndex; first < treeSize; first += PAGE) {
+  let record = from === firstIndex ? `,"batch":${await readBatchRecord(pool, log.id, treeSize)}` : '';
+  for (let first = from; first < treeSize; first += PAGE) {
     const end = Math.min(first + PAGE, treeSize);
     const { page, projects, rows } = await listArchivedRows(pool, log.id, first, end);
     const indexes = logIndexesOf(page);

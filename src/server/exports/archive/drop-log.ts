@@ -3,7 +3,6 @@
  * line; then, in a transaction of its own, the rows are locked, found unchanged, and removed, with the log's `archived_size`. A
  * run that ends early is continued by the next one. Partitions that are empty then are dropped.
  */
-import { createHash } from 'node:crypto';
 import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import type { ManifestObject } from '../../../proof/export/manifest-fields.js';
 import { TILE_WIDTH } from '../../../proof/log/tile-path.js';
@@ -16,9 +15,9 @@ import { ArchiveError } from './archive-error.js';
 import { dayFolder, dayManifestName } from './archive-names.js';
 import { type ArchivableBatch, listArchivableBatches, listArchivedRows } from './archived-rows.js';
 import { assertReleased } from './drop-checks.js';
-import { inflate, splitLines } from './object-lines.js';
 import { recordArchiveAction } from './record-action.js';
-import { findManifest, readPieces } from './stored-objects.js';
+import { readObjectLines } from './stored-lines.js';
+import { findManifest } from './stored-objects.js';
 
 /** What removing needs. */
 export type DropDeps = {
@@ -138,7 +137,7 @@ async function compareObject(
   let index = firstIndex;
   let rows: { projects: string[]; rows: string[] } = { projects: [], rows: [] };
   let pageStart = start;
-  for await (const line of readLines(storage, { name, object, signal })) {
+  for await (const line of readObjectLines(storage, { name, object, signal })) {
     if (index >= start) {
       if (index === pageStart + rows.rows.length) {
         pageStart = index;
@@ -155,28 +154,6 @@ async function compareObject(
   if (index !== treeSize)
     throw new ArchiveError(`${name} has ${index - firstIndex} lines, not ${treeSize - firstIndex}`);
   return ids;
-}
-
-async function* readLines(
-  storage: OperatorStore,
-  { name, object, signal }: { name: string; object: ManifestObject; signal: AbortSignal },
-): AsyncGenerator<string> {
-  const hash = createHash('sha256');
-  let bytes = 0;
-  async function* stored() {
-    for await (const piece of readPieces(storage, name, object.bytes + 1, signal)) {
-      hash.update(piece);
-      bytes += piece.length;
-      yield piece;
-    }
-  }
-  try {
-    for await (const line of splitLines(inflate(stored(), () => bytes))) yield Buffer.from(line).toString();
-  } catch (error) {
-    throw error instanceof ArchiveError ? error : new ArchiveError(`${name}: ${(error as Error).message}`);
-  }
-  if (bytes !== object.bytes || hash.digest('hex') !== object.sha256)
-    throw new ArchiveError(`${name} is not the object that its manifest lists: archive again`);
 }
 
 /** What tells whether rows have changed: the transactions that wrote them, and how many stamps they have. */

@@ -1,9 +1,11 @@
 /**
  * Writes the settled batches of a log to an archive, oldest first: an object a batch, a signed manifest a day, and last the
  * record of a log that has ended. Each object is made of the rows as they are now, and written unless it is there with the
- * same bytes: who archives again continues where the last one ended, and replaces what was redacted or corrected since.
+ * same bytes: who archives again continues where the last one ended, and replaces what was redacted or corrected since. Of a
+ * batch whose first rows were removed, their lines are those of its former object.
  */
 import type { ManifestObject } from '../../../proof/export/manifest-fields.js';
+import { renewArchivedObject } from '../../attestations/archived/archived-objects.js';
 import type { Pool } from '../../database/connect.js';
 import type { LogCache } from '../../log/log-cache.js';
 import { type Log, listLogs } from '../../log/store/logs.js';
@@ -13,6 +15,7 @@ import { ArchiveError } from './archive-error.js';
 import { renderArchive } from './archive-lines.js';
 import { archivedFileName, dayFolder, dayManifestName } from './archive-names.js';
 import { type ArchivableBatch, listArchivableBatches } from './archived-rows.js';
+import { copyLines } from './stored-lines.js';
 import { findManifest, putObject } from './stored-objects.js';
 import { type SigningDeps, writeManifest, writeRecord } from './write-manifests.js';
 
@@ -60,12 +63,11 @@ export async function archiveLog(
       `the submissions of ${origin} before leaf ${archivedSize} were removed: begin there (--first)`,
     );
   const batches = await listArchivableBatches(deps.pool, log.id);
-  const wanted = settled(batches).filter(
-    ({ firstIndex, treeSize }) => treeSize > first && treeSize <= to && firstIndex >= archivedSize,
-  );
+  const wanted = settled(batches).filter(({ treeSize }) => treeSize > first && treeSize <= to);
   const last = wanted.at(-1);
   if (last === undefined) throw new ArchiveError(`${origin} has no settled batches from leaf ${first} on`);
-  deps.onStart(last.treeSize - (wanted[0]?.firstIndex ?? 0));
+  const start = Math.max(wanted[0]?.firstIndex ?? 0, archivedSize);
+  deps.onStart(last.treeSize - start);
   const result = { objects: 0, written: 0, bytes: 0 };
   for (const day of daysOf(batches, wanted)) {
     await assertJoined(deps, log, batches, day);
@@ -78,7 +80,7 @@ export async function archiveLog(
   }
   const isWhole = log.endedAt !== null && last === batches.at(-1);
   if (isWhole) await writeRecord(deps, log, batches, last.treeSize);
-  return { origin, first: wanted[0]?.firstIndex ?? 0, end: last.treeSize, ...result, isWhole };
+  return { origin, first: start, end: last.treeSize, ...result, isWhole };
 }
 
 /** The batches before the first that has not settled. */
@@ -158,12 +160,15 @@ async function writeBatch(
   const { batchId, firstIndex, treeSize } = batch;
   const fileName = archivedFileName(batchId);
   const name = `${folder}/${fileName}`;
-  const made = {
-    name,
-    contentType: 'application/gzip',
-    revision: (former?.revision ?? 0) + 1,
-    render: () => renderArchive({ pool, logCache }, log, batch, onLeaves),
-  };
+  const from = Math.max(firstIndex, log.archivedSize);
+  const isCut = from > firstIndex;
+  if (isCut && former === undefined) throw gapBefore(from);
+  async function* render() {
+    if (isCut && former !== undefined)
+      yield* copyLines(storage, { name, object: former, signal }, from - firstIndex);
+    yield* renderArchive({ pool, logCache }, log, { firstIndex, treeSize, from }, onLeaves);
+  }
+  const made = { name, contentType: 'application/gzip', revision: (former?.revision ?? 0) + 1, render };
   const options = { folder: temporaryDirectory, budget, projectId: log.origin, isGzip: true, signal };
   return spool(made, options, async (spooled) => {
     const whole = await spooled.whole();
@@ -171,6 +176,7 @@ async function writeBatch(
     const stored = await storage.store.read(storage.nameOf(name), signal);
     const isThere = stored?.sha256 === sha256;
     if (!isThere) await putObject(storage, whole, stored, signal);
+    if (isCut) await renewArchivedObject(pool, { logId: log.id, treeSize }, whole.sha256);
     const revision = former?.sha256 === sha256 ? former.revision : made.revision;
     const object = {
       name: fileName,

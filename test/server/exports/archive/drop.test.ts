@@ -1,6 +1,8 @@
 /** `attest log drop`: archived submissions leave the database, and the log goes on as before. */
+import { createHash } from 'node:crypto';
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 import { verifyBundle } from '../../../../src/proof/verify/verify.js';
 import { type Log, listLogs } from '../../../../src/server/log/store/logs.js';
@@ -172,6 +174,62 @@ t.test(
     });
   },
 );
+
+t.test('what is left of a batch is archived again after a change, beside what was removed', async (t) => {
+  const installation = await startInstallation(t);
+  const { app, run } = installation;
+  const owner = await newKey(app);
+  const folder = join(t.testdir(), 'archive');
+  const ids = await submitMany(app, owner, 1_000);
+  await app.drain();
+  ids.push(...(await submitMany(app, owner, 200)));
+  await app.drain();
+  ids.push(...(await submitMany(app, owner, 10)));
+  await app.drain();
+  const archive = () => run('log', 'archive', ORIGIN, '--to', folder, '--json');
+  const drop = (end: number) =>
+    run('log', 'drop', ORIGIN, '--archive', folder, '--without-entries', '--json', '--end', String(end));
+  t.match(await archive(), { code: 0 });
+  const first = await until('artifacts are indexed', async () => {
+    const { code, stdout } = await drop(1_199);
+    return code === 0 && (JSON.parse(stdout) as { end: number });
+  });
+  const batches = await app.pool<{ first: number; end: number }[]>`
+    SELECT first_index AS first, tree_size AS end FROM batch WHERE first_index < ${first.end} AND tree_size > ${first.end}`;
+  t.equal(batches.length, 1, `leaf ${first.end} is within a batch`);
+  const lastOfBatch = (batches[0]?.end ?? 0) - 1;
+  const changed = ids[lastOfBatch] ?? '';
+  const read = (id: string) => app.rest(`/v1/attestations/${id}`, { apiKey: owner.key });
+  const removedOf = async () => {
+    const { status, json } = await read(ids[first.end - 1] ?? '');
+    t.equal(status, 410);
+    return (json.error as { details: { object: string; sha256: string } }).details;
+  };
+  const linesOf = async (object: string) =>
+    gunzipSync(await readFile(join(folder, object)))
+      .toString()
+      .split('\n');
+  const before = await removedOf();
+  const linesBefore = await linesOf(before.object);
+  await app.rest(`/v1/attestations/${changed}`, { apiKey: owner.key, method: 'DELETE' });
+  t.match(await drop(1_200), { code: 1, stderr: /has changed since: archive again/ });
+  t.match(await archive(), { code: 0 });
+  const after = await removedOf();
+  t.equal(after.object, before.object);
+  const object = await readFile(join(folder, after.object));
+  t.equal(createHash('sha256').update(object).digest('hex'), after.sha256);
+  const lines = await linesOf(after.object);
+  const isChanged = lines.flatMap((line, n) => (line === linesBefore[n] ? [] : [line]));
+  t.match(isChanged, [/"metadata_state": ?"?redacted|redacted_at/], 'only the line that was redacted');
+  t.match(JSON.parse((await archive()).stdout), { written: 0 }, 'it is archived');
+  const second = await drop(1_200);
+  t.equal(second.code, 0, second.stderr);
+  t.match(await run('log', 'archive', ORIGIN, '--to', join(t.testdirName, 'other')), {
+    code: 1,
+    stderr: /the archive lacks leaves before/,
+  });
+  t.match(await verifyBackup(installation), { code: 0, stderr: '' });
+});
 
 t.test('an archive that was changed removes nothing', async (t) => {
   const source = await makeSource(t);
