@@ -31,6 +31,11 @@ t.test('a bundle of another version with any content cannot be checked', async (
   }
 });
 
+t.test('another first_index of the batch is named as what the detail of the log contradicts', async (t) => {
+  const result = await verify(changed((b) => Object.assign(b.batch, { first_index: 1 })));
+  t.match(result.summary, 'log_index of the detail is not first_index of the batch');
+});
+
 t.test('a misshapen bundle is rejected with every wrong member named', async (t) => {
   const result = await verify(
     changed((b) => {

@@ -41,7 +41,7 @@ export function checkLogEvidence(evidence: Evidence, batch: BundleBatch, signed:
     return {
       check: failed(
         'witness.detail_mismatch',
-        `${name}: detail is not what the bundle says`,
+        `${name}: log_index of the detail is not first_index of the batch`,
         `${path}/detail`,
       ),
     };
