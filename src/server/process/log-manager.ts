@@ -1,8 +1,7 @@
-import { ulid } from 'ulid';
-import { AuditAction, AuditActorKind } from '../../../gen/attestation/admin/v1/audit_pb.js';
+import { AuditAction } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { type EnvironmentName, environmentName, environmentNumber } from '../../protocol/environment.js';
-import { insertAuditEntry } from '../admin/store/audit.js';
-import type { Pool, Sql } from '../database/connect.js';
+import { insertOperatorEntry } from '../admin/store/audit.js';
+import type { Pool } from '../database/connect.js';
 import { deleteClaimsFrom } from '../idempotency/idempotency-keys.js';
 import {
   compareWithRegister,
@@ -125,7 +124,8 @@ async function startEpoch(
       await deleteClaimsFrom(tx, active.id, published?.treeSize ?? 0);
       await endLog(tx, active.id);
     }
-    await recordNewEpoch(tx, origin, active);
+    const detail = { before: active.origin, reason: active.frozenReason ?? 'another key' };
+    await insertOperatorEntry(tx, AuditAction.LOG_NEW_EPOCH, origin, detail);
   });
   const all = await listLogs(pool);
   const started = findActiveLog(all, number, lane);
@@ -141,19 +141,6 @@ async function startEpoch(
 
 function areSame(a: Uint8Array | null, b: Uint8Array | null): boolean {
   return a === null || b === null ? a === b : Buffer.compare(a, b) === 0;
-}
-
-async function recordNewEpoch(tx: Sql, origin: string, before: Log): Promise<void> {
-  await insertAuditEntry(tx, {
-    id: `aud_${ulid()}`,
-    projectId: null,
-    actorKind: AuditActorKind.ADMIN,
-    actorId: 'cli',
-    action: AuditAction.LOG_NEW_EPOCH,
-    resourceId: origin,
-    requestId: null,
-    detail: { before: before.origin, reason: before.frozenReason ?? 'another key' },
-  });
 }
 
 async function fillRegister(pool: Pool, register: Register): Promise<string[]> {

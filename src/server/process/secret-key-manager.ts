@@ -1,7 +1,6 @@
 /** Detects a SECRET_KEY that differs from the one that the tables were written with. */
-import { ulid } from 'ulid';
-import { AuditAction, AuditActorKind } from '../../../gen/attestation/admin/v1/audit_pb.js';
-import { insertAuditEntry } from '../admin/store/audit.js';
+import { AuditAction } from '../../../gen/attestation/admin/v1/audit_pb.js';
+import { insertOperatorEntry } from '../admin/store/audit.js';
 import type { Pool } from '../database/connect.js';
 import { type KeyRing, secretKeyFingerprint } from '../keys/key-ring.js';
 import {
@@ -88,16 +87,7 @@ export function secretKeyManager(pool: Pool): SecretKeyManager {
       pool.begin(async (tx) => {
         if (!(await deleteSecretKey(tx, id)))
           throw new Error(`no key ${id} is known; see attest secret-keys list`);
-        await insertAuditEntry(tx, {
-          id: `aud_${ulid()}`,
-          projectId: null,
-          actorKind: AuditActorKind.ADMIN,
-          actorId: 'cli',
-          action: AuditAction.SECRET_KEY_FORGOTTEN,
-          resourceId: id,
-          requestId: null,
-          detail: {},
-        });
+        await insertOperatorEntry(tx, AuditAction.SECRET_KEY_FORGOTTEN, id, {});
       }),
   };
 }

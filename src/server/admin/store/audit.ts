@@ -1,4 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import { ulid } from 'ulid';
+import { type AuditAction, AuditActorKind } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import type { Identity } from '../../../protocol/identity.js';
 import type { Sql } from '../../database/connect.js';
 import type { PersonRow } from './people.js';
@@ -38,6 +40,25 @@ export async function insertAuditEntry(tx: Sql, entry: NewAuditEntry): Promise<v
     VALUES (${entry.id}, ${entry.projectId}, ${entry.actorKind}, ${entry.actorId}, ${entry.action},
             ${entry.resourceId}, ${entry.requestId}, ${JSON.stringify(entry.detail)}::text::jsonb,
             ${jsonOf(entry.actorIdentity)}::text::jsonb, ${jsonOf(entry.actorPerson)}::text::jsonb)`;
+}
+
+/** Inserts the entry of an operator's command that concerns the whole installation. Call it in the command's transaction. */
+export async function insertOperatorEntry(
+  tx: Sql,
+  action: AuditAction,
+  resourceId: string,
+  detail: JsonObject,
+): Promise<void> {
+  await insertAuditEntry(tx, {
+    id: `aud_${ulid()}`,
+    projectId: null,
+    actorKind: AuditActorKind.ADMIN,
+    actorId: 'cli',
+    action,
+    resourceId,
+    requestId: null,
+    detail,
+  });
 }
 
 function jsonOf(value: object | undefined): string | null {

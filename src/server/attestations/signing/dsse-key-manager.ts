@@ -1,10 +1,9 @@
 /** Rotation of the keys that sign statements, through the rows that every process reads. */
-import { ulid } from 'ulid';
-import { AuditAction, AuditActorKind } from '../../../../gen/attestation/admin/v1/audit_pb.js';
+import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import { toHex } from '../../../proof/bytes/encoding.js';
 import { sha256 } from '../../../proof/bytes/primitives.js';
 import { type EnvironmentName, environmentName, environmentNumber } from '../../../protocol/environment.js';
-import { insertAuditEntry } from '../../admin/store/audit.js';
+import { insertOperatorEntry } from '../../admin/store/audit.js';
 import type { Pool, Sql } from '../../database/connect.js';
 import { readDatabaseMs } from '../../database/session.js';
 import {
@@ -196,14 +195,9 @@ async function record(
   { id, environment, spki }: DsseKey,
   detail: Record<string, string>,
 ): Promise<void> {
-  await insertAuditEntry(tx, {
-    id: `aud_${ulid()}`,
-    projectId: null,
-    actorKind: AuditActorKind.ADMIN,
-    actorId: 'cli',
-    action,
-    resourceId: String(id),
-    requestId: null,
-    detail: { environment: environmentName(environment), fingerprint: toHex(sha256(spki)), ...detail },
+  await insertOperatorEntry(tx, action, String(id), {
+    environment: environmentName(environment),
+    fingerprint: toHex(sha256(spki)),
+    ...detail,
   });
 }

@@ -6,6 +6,7 @@
 import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import type { ManifestObject } from '../../../proof/export/manifest-fields.js';
 import { TILE_WIDTH } from '../../../proof/log/tile-path.js';
+import { insertOperatorEntry } from '../../admin/store/audit.js';
 import { insertArchivedObject, type OwnedIds } from '../../attestations/archived/archived-objects.js';
 import type { Pool, Sql } from '../../database/connect.js';
 import { type Log, listLogs } from '../../log/store/logs.js';
@@ -15,7 +16,6 @@ import { ArchiveError } from './archive-error.js';
 import { dayFolder, dayManifestName } from './archive-names.js';
 import { type ArchivableBatch, listArchivableBatches, listArchivedRows } from './archived-rows.js';
 import { assertReleased } from './drop-checks.js';
-import { recordArchiveAction } from './record-action.js';
 import { readObjectLines } from './stored-lines.js';
 import { findManifest } from './stored-objects.js';
 
@@ -79,7 +79,7 @@ export async function dropArchived(
       if (ids.length > 0)
         await insertArchivedObject(tx, { logId: log.id, treeSize: batch.treeSize }, ids, described);
       if (until > at && at === log.archivedSize)
-        await recordArchiveAction(tx, AuditAction.LOG_DROPPED, origin, { first: at, end: bound });
+        await insertOperatorEntry(tx, AuditAction.LOG_DROPPED, origin, { first: at, end: bound });
       if (until > at) await removeRows(tx, log, { first: at, end: until }, compared);
     });
     if (until > at) deps.onLeaves(until - at);

@@ -14,6 +14,7 @@ import { emptyRoot } from '../../../proof/log/merkle.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../../proof/statement/dsse.js';
 import type { EnvironmentName } from '../../../protocol/environment.js';
 import { environmentName } from '../../../protocol/environment.js';
+import { insertOperatorEntry } from '../../admin/store/audit.js';
 import type { Pool, Sql } from '../../database/connect.js';
 import { compareWithRegister, type Register } from '../../log/register/register.js';
 import { listDsseKeys } from '../../log/store/dsse-keys.js';
@@ -24,7 +25,6 @@ import { addCompanions, takeLogRow } from './import-log-row.js';
 import { type Importing, importObject } from './import-object.js';
 import { insertWitnessStates } from './import-rows.js';
 import { type ArchivedDay, type LogRecord, parseLogRecord } from './log-record.js';
-import { recordArchiveAction } from './record-action.js';
 import { readPieces, readWhole } from './stored-objects.js';
 
 /** What importing needs. */
@@ -78,7 +78,7 @@ export async function importLog(
     const { treeSize: leaves, projects } = record;
     const counts = { leaves, projects: projects.length, newProjects: projects.length - before };
     const detail = { leaves, projects: counts.projects, new_projects: counts.newProjects };
-    await recordArchiveAction(tx, AuditAction.LOG_IMPORTED, log.origin, detail);
+    await insertOperatorEntry(tx, AuditAction.LOG_IMPORTED, log.origin, detail);
     return { origin: log.origin, ...counts };
   });
 }
