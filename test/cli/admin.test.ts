@@ -1,6 +1,7 @@
 import t from 'tap';
 import { SessionService } from '../../gen/attestation/admin/v1/sessions_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { SCOPES } from '../../src/protocol/scopes.js';
 import { startApp } from '../support/app.js';
 import { adminOf } from '../support/calling/admin.js';
 import { runHere } from '../support/calling/run-cli.js';
@@ -289,6 +290,11 @@ t.test('a wrong token and an unreachable service are readable errors', async (t)
   t.match(await run({ ATTEST_ADMIN_TOKEN: 'short' }), { code: 2, stderr: /ATTEST_ADMIN_TOKEN is wrong/ });
   t.match(await run({ ATTEST_ADMIN_TOKEN: '' }), { code: 2, stderr: /ATTEST_ADMIN_TOKEN is not set/ });
   t.match(await run({ ATTEST_URL: '' }), { code: 2, stderr: /ATTEST_URL is not set/ });
+});
+
+t.test('the help of a new key names every scope', async (t) => {
+  const { stdout } = await runHere(['keys', 'create', '--help']);
+  for (const scope of [...SCOPES, 'service:read']) t.ok(stdout.includes(scope), scope);
 });
 
 t.test('nothing secret was logged', async (t) => {

@@ -1,5 +1,6 @@
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Command } from 'commander';
+import { SCOPES } from '../../protocol/scopes.js';
 import { type Cli, UsageError } from '../cli.js';
 import type { AdminFlags } from './admin-flags.js';
 import { parseDuration } from './flag-values.js';
@@ -19,7 +20,10 @@ export type LimitFlags = {
 export function addKeyFlags(command: Command, { isNew }: { isNew: boolean }): Command {
   const byDefault = (value: string) => (isNew ? ` (default: ${value})` : '');
   const withRights = command
-    .option('--scope <scope...>', `scopes to grant${byDefault('all')}`)
+    .option(
+      '--scope <scope...>',
+      `scopes to grant, of ${SCOPES.join(', ')}${byDefault('all')}; each key has service:read`,
+    )
     .option('--expires <duration>', `lifetime from now, such as 90d, or never${byDefault('never')}`);
   return addLimitFlags(withRights, { isNew });
 }

@@ -1,11 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { getOption } from '@bufbuild/protobuf';
 import { ulid } from 'ulid';
-import { rules } from '../../../gen/attestation/options/v1/options_pb.js';
-import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
-import { BatchService } from '../../../gen/attestation/v1/batches_pb.js';
-import { ExportService } from '../../../gen/attestation/v1/exports_pb.js';
-import { WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
+import { SCOPES } from '../../protocol/scopes.js';
 import type { NewSecret } from '../admin/create-api-key.js';
 import { type ApiKeyRow, DEFAULT_LIMITS, findApiKey, insertApiKey } from '../admin/store/api-keys.js';
 import { insertProject } from '../admin/store/projects.js';
@@ -22,12 +17,6 @@ type NewKey = {
   scopes: readonly string[] | undefined;
   expiresAt: Date | undefined;
 };
-
-/** Every scope that a method of the API requires. */
-export const SCOPES: readonly string[] = [AttestationService, BatchService, WebhookService, ExportService]
-  .flatMap(({ methods }) => methods.map((method) => getOption(method, rules).scope))
-  .filter((scope, index, all) => all.indexOf(scope) === index)
-  .sort();
 
 /** @param apiKeys sub-keys for API keys; the first hashes new ones */
 export function newSecret(apiKeys: KeyRing, environment: Principal['environment']): NewSecret {

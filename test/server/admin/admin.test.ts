@@ -9,7 +9,7 @@ import {
 } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
-import { SCOPES } from '../../../src/server/process/first-keys.js';
+import { SCOPES } from '../../../src/protocol/scopes.js';
 import { startApp } from '../../support/app.js';
 import { ADMIN_METHODS, adminOf } from '../../support/calling/admin.js';
 import { keyedMethods, rpcName } from '../../support/calling/rpcs.js';

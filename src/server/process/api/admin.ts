@@ -9,6 +9,7 @@ import { TufService } from '../../../../gen/attestation/admin/v1/tuf_pb.js';
 import { UsageService } from '../../../../gen/attestation/admin/v1/usage_pb.js';
 import { WitnessService } from '../../../../gen/attestation/admin/v1/witnesses_pb.js';
 import type { Config } from '../../../config/config.js';
+import { SCOPES } from '../../../protocol/scopes.js';
 import { apiKeyHandlers } from '../../admin/api-keys.js';
 import { auditHandlers } from '../../admin/audit.js';
 import { projectHandlers } from '../../admin/projects.js';
@@ -28,7 +29,7 @@ import type { TrustRootsReader } from '../../public/trust-roots.js';
 import { tufHandlers } from '../../public/tuf/admin-tuf.js';
 import type { Cursors } from '../../rpc/cursor.js';
 import { witnessHandlers } from '../../witnessing/rpc/admin-witnesses.js';
-import { newSecret, SCOPES } from '../first-keys.js';
+import { newSecret } from '../first-keys.js';
 import type { Dashboard } from './dashboard.js';
 import { issuerUrlProblem } from './token-service.js';
 

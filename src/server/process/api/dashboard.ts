@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { PersonService } from '../../../../gen/attestation/admin/v1/people_pb.js';
 import { SessionService } from '../../../../gen/attestation/admin/v1/sessions_pb.js';
 import type { Config } from '../../../config/config.js';
+import { SCOPES } from '../../../protocol/scopes.js';
 import { backChannelLogoutRoute } from '../../admin/people/back-channel-logout.js';
 import { personHandlers } from '../../admin/people/people.js';
 import { openProvider } from '../../admin/people/provider.js';
@@ -17,7 +18,6 @@ import type { ServiceEntry } from '../../http/services.js';
 import { deriveSessionKey } from '../../keys/session-token.js';
 import { createSignInLimits } from '../../limits/sign-in-limits.js';
 import type { Cursors } from '../../rpc/cursor.js';
-import { SCOPES } from '../first-keys.js';
 
 /** The dashboard: its sessions, and the services of sessions and people. */
 export type Dashboard = {
