@@ -1,12 +1,8 @@
 /** The trust roots of one environment as a C2SP tlog-policy: its logs, its C2SP witnesses and how many of them must cosign. */
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
-import { noteKey, parseVerifierKey } from '../../proof/log/note.js';
-import {
-  encodePolicy,
-  type PolicyGroup,
-  type PolicyLog,
-  type PolicyWitness,
-} from '../../proof/log/tlog-policy.js';
+import { equalBytes } from '../../proof/bytes/primitives.js';
+import { encodeVerifierKey, type NoteKey, noteKey, parseVerifierKey } from '../../proof/log/note.js';
+import { encodePolicy, type PolicyGroup, type PolicyWitness } from '../../proof/log/tlog-policy.js';
 import type { Log } from '../log/store/logs.js';
 import type { DatedPolicy } from '../log/store/policies.js';
 import type { TrustedWitnessRow } from '../witnessing/store/trusted-witnesses.js';
@@ -24,20 +20,40 @@ const REMARK = `# Logs and C2SP witnesses of trust_roots.json. Witnesses of othe
 # members, as many C2SP witnesses are required as are needed if all the others vouch.
 `;
 
+const REPEATED = `# The format has a key once. These have that of a log above; verify one of them with its line in place of that one.
+`;
+
 /** The text of the policy, with the keys that are trusted at present. */
 export function logPolicy({ logs, witnesses, policy }: PolicySources, now: Date): string {
   const current = currentWitnesses(witnesses, now);
   const quorum = quorumOf(policy, new Set(current.map(({ name }) => name)));
   const parts = current.map(({ name, keys }) => policyWitness(name, keys));
+  const { listed, repeated } = logsByKey(logs);
   return (
     REMARK +
     encodePolicy({
-      logs: logs.map(({ log, url }): PolicyLog => ({ key: noteKey(log.origin, log.publicKey), url })),
+      logs: listed,
       witnesses: parts.flatMap((part) => part.witnesses),
       groups: [...parts.flatMap((part) => part.groups), ...quorum.groups],
       quorum: quorum.name,
-    })
+    }) +
+    (repeated.length === 0 ? '' : REPEATED) +
+    repeated.map(({ key, url }) => `# log ${encodeVerifierKey(key)} ${url}\n`).join('')
   );
+}
+
+type LocatedLog = { key: NoteKey; url: string };
+
+/** The first lane's newest log of each key, and the other logs. */
+function logsByKey(logs: PolicySources['logs']): { listed: LocatedLog[]; repeated: LocatedLog[] } {
+  const ordered = [...logs].sort((a, b) => b.log.epoch - a.log.epoch || a.log.lane - b.log.lane);
+  const listed: LocatedLog[] = [];
+  const repeated: LocatedLog[] = [];
+  for (const { log, url } of ordered) {
+    const isKnown = listed.some(({ key }) => equalBytes(key.publicKey, log.publicKey));
+    (isKnown ? repeated : listed).push({ key: noteKey(log.origin, log.publicKey), url });
+  }
+  return { listed, repeated };
 }
 
 type CurrentWitness = { name: string; keys: string[] };

@@ -71,6 +71,8 @@ t.test('projects are spread over the logs, and each has its own batches and proo
     );
     t.equal((await read(app, key, '/v1/batches')).json.data.length > 0, true);
   }
+  const policy = await fetch(`${app.baseUrl}/verify/policy`);
+  t.match(await policy.text(), /^# log live\.3\./m);
   const [, second] = made[1] ?? [];
   const { status } = await read(app, keys[0], `/v1/attestations/${second?.[0]?.id}`);
   t.equal(status, 404, "another project's");

@@ -100,3 +100,21 @@ t.test('a witness with several keys signs with any, and former keys are not list
   t.strictSame(groups, [`w1 1 ${names[0]} ${names[1]}`]);
   t.equal(quorum, 'w1');
 });
+
+t.test('of the logs of one key the newest of the first lane is listed, and the others are comments', (t) => {
+  const other = growLog('other.log.example');
+  const logs = [
+    log,
+    { ...log, id: 2, lane: 2, origin: 'live-2.log.example' },
+    { ...log, id: 3, epoch: 2, origin: 'live.2.log.example' },
+    { ...log, id: 4, lane: 3, origin: other.origin, publicKey: other.key.publicKey },
+  ].map((one) => ({ log: one, url: `https://verify.example/${one.origin}` }));
+  const text = logPolicy({ logs, witnesses: [], policy: undefined }, NOW);
+  t.same(
+    parsePolicy(text).logs.map(({ url }) => url),
+    ['https://verify.example/live.2.log.example', `https://verify.example/${other.origin}`],
+  );
+  t.match(text, /^# log live\.log\.example\+\S+ https:\/\/verify\.example\/live\.log\.example$/m);
+  t.match(text, /^# log live-2\.log\.example\+\S+ https:\/\/verify\.example\/live-2\.log\.example$/m);
+  t.end();
+});
