@@ -16,9 +16,11 @@ import { runHere, runProcess } from '../support/calling/run-cli.js';
 import { serveRpc, serviceError } from '../support/servers/rpc-server.js';
 
 const ID = 'sub_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T';
+/** It does not exist. */
+const GONE = 'sub_01JZ7Q0W9C8B7A6Z5Y4X3W2V1G';
 const PURL = { schema: 'purl', purl: 'pkg:npm/acme@1.0.0' };
 
-/** A service that corrects and redacts whatever it is told, but for `sub_gone`. */
+/** A service that corrects and redacts whatever it is told, but for GONE. */
 async function serve(t: Test) {
   const corrected: UpdateAttestationRequest[] = [];
   const redacted: DeleteAttestationRequest[] = [];
@@ -26,7 +28,7 @@ async function serve(t: Test) {
     service(AttestationService, {
       updateAttestation: (request) => {
         const { id, metadata } = request;
-        if (id === 'sub_gone') throw serviceError('submission.not_found', Code.NotFound);
+        if (id === GONE) throw serviceError('submission.not_found', Code.NotFound);
         corrected.push(request);
         return { id, metadata, metadataState: MetadataState.VALID };
       },
@@ -74,7 +76,7 @@ t.test('correct reports usage errors and rejections with the reason', async (t) 
     t.match(ended.stderr, said);
   }
   t.same(corrected, []);
-  const refused = await runHere(['correct', 'sub_gone', '--metadata', JSON.stringify(PURL)], { env });
+  const refused = await runHere(['correct', GONE, '--metadata', JSON.stringify(PURL)], { env });
   t.equal(refused.code, 1);
   t.match(refused.stderr, /submission\.not_found/);
 });

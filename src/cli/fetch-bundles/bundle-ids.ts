@@ -1,12 +1,12 @@
 /** Which submissions' bundles are fetched. */
 import type { Client } from '../../client/client.js';
 import { type Cli, UsageError } from '../cli.js';
+import { assertSubmissionId, isSubmissionId, NO_SUBMISSION_ID } from '../input/submission-id.js';
 import { readLinesOf, wrongLine } from '../submit/lines.js';
 
 /** Where the ids come from, beside the arguments. */
 export type IdFlags = { readonly build?: string; readonly idsFrom?: string };
 
-const SUBMISSION_ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const PAGE = 200;
 
 /**
@@ -19,14 +19,12 @@ export async function gatherIds(
   { build, idsFrom }: IdFlags,
   { client, signal }: { client: Client; signal: AbortSignal },
 ): Promise<string[]> {
-  for (const id of given)
-    if (!SUBMISSION_ID.test(id)) throw new UsageError(`${id} is not a submission ID, sub_...`);
+  given.forEach(assertSubmissionId);
   const ids = new Set(given);
   if (idsFrom !== undefined) {
     for (const { text, number } of await readLinesOf(cli, idsFrom, { flag: '--ids-from', end: 'newline' })) {
       const id = text.trim();
-      if (id !== '' && !SUBMISSION_ID.test(id))
-        throw wrongLine(idsFrom, number, 'is not a submission ID, sub_...');
+      if (id !== '' && !isSubmissionId(id)) throw wrongLine(idsFrom, number, NO_SUBMISSION_ID);
       if (id !== '') ids.add(id);
     }
   }

@@ -132,7 +132,8 @@ t.test('what is no bundle, image or combination of flags is said', async (t) => 
     [[`${docker.host}/${REPOSITORY}:none`, id], 1, `there is no image none in ${docker.host}/${REPOSITORY}`],
     [[`${docker.host}/none:1`, id], 1, 'there is no image 1'],
     [['app:1.0', id], 2, 'it names no registry'],
-    [[image, 'sub_none'], 1, 'submission.not_found'],
+    [[image, 'sub_none'], 2, 'sub_none is not a submission ID'],
+    [[image, `sub_${'0'.repeat(26)}`], 1, 'submission.not_found'],
     [
       [image.replace(/127.*?\//, `127.0.0.1:${free}/`), id],
       1,

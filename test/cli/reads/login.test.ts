@@ -208,7 +208,7 @@ t.test('the key of a profile is sent to no other address', async (t) => {
     [[], { ATTEST_URL: url }],
     [[], { ATTEST_URL: url, ATTEST_PROFILE: 'tests' }],
   ] as [string[], Record<string, string>][]) {
-    for (const command of [['me'], ['list'], ['bundle', 'sub_1'], ['webhooks', 'list']]) {
+    for (const command of [['me'], ['list'], ['bundle', `sub_${'0'.repeat(26)}`], ['webhooks', 'list']]) {
       const { code, stderr } = await home.attest([...command, ...args], { env });
       t.equal(code, 2);
       t.match(
@@ -226,7 +226,7 @@ t.test('the key of a profile is sent to no other address', async (t) => {
 t.test('an error of the service names address and key, with their sources', async (t) => {
   const home = makeHome(t);
   await home.attest(login(), { piped: owner.key });
-  const { code, stderr } = await home.attest(['get', 'sub_none', '--json']);
+  const { code, stderr } = await home.attest(['get', `sub_${'0'.repeat(26)}`, '--json']);
   t.equal(code, 1);
   const from = `profile default in ${home.file}`;
   t.match(JSON.parse(stderr), {

@@ -15,6 +15,9 @@ const app = await startApp(t);
 const owner = await newKey(app);
 const env = { ATTEST_URL: app.baseUrl, ATTEST_API_KEY: owner.key };
 
+/** An ID that no submission has. */
+const NONE = `sub_${'0'.repeat(26)}`;
+
 const attest = (...args: string[]) => runHere(args, { env });
 
 /** The standard output of a command that succeeds. */
@@ -56,8 +59,8 @@ t.test('one submission is shown, and as JSON it is that of the REST API', async 
     t.same(JSON.parse(output), await rest(`/v1/attestations/${id}`), 'with its bundle');
     t.equal(output.split('\n').length, 2, 'one line');
   }
-  t.match(await attest('get', 'sub_none', '--output', 'ndjson'), { code: 1, stderr: /^\{"error":/ });
-  t.match(await attest('get', 'sub_none'), { code: 1, stderr: /^error: .*submission\.not_found/ });
+  t.match(await attest('get', NONE, '--output', 'ndjson'), { code: 1, stderr: /^\{"error":/ });
+  t.match(await attest('get', NONE), { code: 1, stderr: /^error: .*submission\.not_found/ });
   t.match(await attest('get', id, '--json', '--output', 'table'), {
     code: 2,
     stderr: /--json and --output table are mutually exclusive/,
@@ -75,7 +78,7 @@ t.test('untrusted text is never printed raw', async (t) => {
   for (const output of [
     await out('get', String(json.id)),
     await out('list'),
-    (await attest('status', note)).stdout,
+    (await attest('status', note)).stderr,
   ]) {
     for (const control of ['\u001b', '\u0007', '\u009b', '\u202e', '\r']) t.notOk(output.includes(control));
   }
@@ -182,12 +185,23 @@ t.test('the status of submissions is a line each, and exit code 1 if one failed 
     code: 0,
     stdout: new RegExp(`^ID +STATUS +WITNESSED\n${id} {2}witnessed {2}\\d{4}-.*Z\n$`),
   });
-  const some = await attest('status', 'sub_none', id, '--output', 'ndjson');
+  const some = await attest('status', NONE, id, '--output', 'ndjson');
   t.equal(some.code, 1);
   t.match(jsonLines(some.stdout), [
-    { id: 'sub_none', status: null, witnessed_at: null },
+    { id: NONE, status: null, witnessed_at: null },
     { id, status: 'witnessed', witnessed_at: /Z$/ },
   ]);
+  for (const wrong of [
+    ['status', id, 'sub_x'],
+    ['get', 'btc_x'],
+    ['bundle', `${id}0`, '-o', 'b.json'],
+    ['redact', ''],
+  ])
+    t.match(await attest(...wrong), {
+      code: 2,
+      stdout: '',
+      stderr: /is not a submission ID, as sub_0.{25}\n$/,
+    });
   t.match(await attest('status'), { code: 2, stderr: /missing required argument 'id'/ });
 
   const other = await startApp(t, { witnessDeadlineMs: 1 });

@@ -5,7 +5,9 @@ import t from 'tap';
 import { SubmissionStatus, ValidationMode } from '../../../gen/attestation/v1/attestations_pb.js';
 import { runHere, runProcess } from '../../support/calling/run-cli.js';
 import { serviceError } from '../../support/servers/rpc-server.js';
-import { BUNDLE, digest, files, serve } from './submitting.js';
+import { BUNDLE, digest, files, GONE, serve } from './submitting.js';
+
+const ID = 'sub_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T';
 
 t.test('files are hashed locally, submitted and reported in order', async (t) => {
   const { created, env } = await serve(t);
@@ -136,16 +138,16 @@ t.test('nothing is submitted when one of the files cannot be', async (t) => {
 t.test('a bundle is written to a file or standard output, byte for byte', async (t) => {
   const { env } = await serve(t);
   const output = join(t.testdir(), 'bundle');
-  const toFile = await runHere(['bundle', 'sub_1', '-o', output], { env });
+  const toFile = await runHere(['bundle', ID, '-o', output], { env });
   t.match(toFile, { code: 0, stdout: '', stderr: `wrote ${output}, ${BUNDLE.length} bytes\n` });
   t.same(new Uint8Array(await readFile(output)), BUNDLE);
-  const toOutput = await runHere(['bundle', 'sub_1', '--wait'], { env });
+  const toOutput = await runHere(['bundle', ID, '--wait'], { env });
   t.equal(toOutput.stdout, new TextDecoder().decode(BUNDLE));
-  const other = await runHere(['bundle', 'sub_1', '--format', 'tlog-proof'], { env });
+  const other = await runHere(['bundle', ID, '--format', 'tlog-proof'], { env });
   t.equal(other.stdout, 'bundle.tlog-proof');
-  const folder = await runHere(['bundle', 'sub_1', '-o', dirname(output)], { env });
+  const folder = await runHere(['bundle', ID, '-o', dirname(output)], { env });
   t.match(folder, { code: 2, stderr: /^error: .* cannot be written: EISDIR/ });
-  const gone = await runHere(['bundle', 'sub_gone', '--json'], { env });
+  const gone = await runHere(['bundle', GONE, '--json'], { env });
   t.equal(gone.code, 1);
   t.match(JSON.parse(gone.stderr), { error: { code: 'submission.not_found', request_id: 'req_1' } });
 });

@@ -19,6 +19,8 @@ export const KEYS = {
   live: createApiKey(Environment.LIVE, randomBytes),
   test: createApiKey(Environment.TEST, randomBytes),
 };
+/** An ID that no submission has. */
+export const GONE = `sub_${'0'.repeat(26)}`;
 export const BUNDLE = new TextEncoder().encode('{"media_type":"…"}');
 
 /** A service that numbers submissions and has them witnessed at the second look; `refuse` may refuse one. */
@@ -62,7 +64,7 @@ export async function serve(
         return { data, nextCursor: '' };
       },
       downloadBundle: ({ id, format }) => {
-        if (id === 'sub_gone') throw serviceError('submission.not_found', Code.NotFound);
+        if (id === GONE) throw serviceError('submission.not_found', Code.NotFound);
         return { data: format === 'bundle.json' ? BUNDLE : new TextEncoder().encode(format) };
       },
     });

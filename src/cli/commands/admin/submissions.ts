@@ -5,7 +5,6 @@ import {
   EraseStatementResponseSchema,
   SubmissionService,
 } from '../../../../gen/attestation/admin/v1/submissions_pb.js';
-import { printable } from '../../../protocol/printable.js';
 import { type Cli, print } from '../../cli.js';
 import {
   ADMIN_HELP,
@@ -14,6 +13,7 @@ import {
   printJson,
   withAdminApi,
 } from '../../flags/admin-flags.js';
+import { assertSubmissionId } from '../../input/submission-id.js';
 import { confirm } from '../../output/confirm.js';
 import { addHelp } from '../../output/help.js';
 
@@ -40,13 +40,14 @@ export function addSubmissions(program: Command, cli: Cli): void {
     .description('erase the signed statement of a submission; this cannot be undone')
     .argument('<id>', 'submission ID, sub_...')
     .option('-y, --yes', 'do not ask for confirmation')
-    .action((id: string, flags: Flags) =>
-      withAdminApi(cli, flags, async (call) => {
-        const question = `Erase the statement and the metadata of ${printable(id)} for good?`;
+    .action((id: string, flags: Flags) => {
+      assertSubmissionId(id);
+      return withAdminApi(cli, flags, async (call) => {
+        const question = `Erase the statement and the metadata of ${id} for good?`;
         if (!flags.yes) await confirm(cli, question, '--yes');
         show(cli, flags, await call(eraseStatement, { id }));
-      }),
-    );
+      });
+    });
 }
 
 function show(cli: Cli, { json }: Flags, erased: EraseStatementResponse): void {

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { Cli } from '../../cli.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/client-flags.js';
 import { openClient } from '../../flags/open-client.js';
+import { assertSubmissionId } from '../../input/submission-id.js';
 import { addOutputFlags, OUTPUT_HELP, type OutputFlags, printItem } from '../../output/format.js';
 import { submissionJson, submissionText } from '../../output/submission-text.js';
 
@@ -20,6 +21,7 @@ export function addGet(program: Command, cli: Cli): void {
     .argument('<id>', 'submission ID, sub_...')
     .addHelpText('after', HELP)
     .action(async (id: string, flags: ClientFlags & OutputFlags) => {
+      assertSubmissionId(id);
       const submission = await openClient(cli, flags).attestations.get(id);
       printItem(cli, flags, {
         json: () => submissionJson(submission),

@@ -6,6 +6,7 @@ import { mapConcurrent } from '../../audit/source/map-concurrent.js';
 import type { Cli } from '../../cli.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/client-flags.js';
 import { openClient } from '../../flags/open-client.js';
+import { assertSubmissionId } from '../../input/submission-id.js';
 import {
   addOutputFlags,
   type Columns,
@@ -52,6 +53,7 @@ export function addStatus(program: Command, cli: Cli): void {
     .argument('<id...>', 'submission IDs, sub_...')
     .addHelpText('after', HELP)
     .action(async (ids: string[], flags: ClientFlags & OutputFlags) => {
+      ids.forEach(assertSubmissionId);
       const { attestations } = openClient(cli, flags);
       const read = async (id: string) => ({ id, answer: await attestations.get(id).catch(asError) });
       await printList(cli, flags, check(cli, mapConcurrent(ids, CONCURRENCY, read)), COLUMNS);

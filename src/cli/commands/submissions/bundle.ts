@@ -9,6 +9,7 @@ import { parseCount, parseDuration } from '../../flags/flag-values.js';
 import { openClient } from '../../flags/open-client.js';
 import { readBundleFile } from '../../input/bundle-file.js';
 import { onInterruption } from '../../input/interruption.js';
+import { assertSubmissionId } from '../../input/submission-id.js';
 import { getTrustRoots, readTrusted } from '../../input/trust-roots.js';
 import { openProgress } from '../../output/progress.js';
 import { errorJson, errorText } from '../../output/report-error.js';
@@ -113,6 +114,7 @@ async function fetchBundle(
   { format, output, wait, ...flags }: Flags,
   timeoutMs: number,
 ): Promise<void> {
+  assertSubmissionId(id);
   const { attestations } = openClient(cli, flags);
   if (wait) await attestations.waitUntilWitnessed(id, { timeoutMs });
   const { data } = await attestations.downloadBundle({ id, format: `bundle.${format}` });

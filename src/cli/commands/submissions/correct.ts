@@ -5,6 +5,7 @@ import { type Cli, print } from '../../cli.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/client-flags.js';
 import { type MetadataFlags, readMetadata } from '../../flags/metadata-flags.js';
 import { openClient } from '../../flags/open-client.js';
+import { assertSubmissionId } from '../../input/submission-id.js';
 
 type Flags = ClientFlags & MetadataFlags & { json?: boolean };
 
@@ -29,6 +30,7 @@ export function addCorrect(program: Command, cli: Cli): void {
 }
 
 async function correct(cli: Cli, id: string, flags: Flags): Promise<void> {
+  assertSubmissionId(id);
   const metadata = await readMetadata(flags);
   const submission = await openClient(cli, flags).attestations.update({ id, ...(metadata && { metadata }) });
   printSubmission(cli, submission, 'corrected', flags);

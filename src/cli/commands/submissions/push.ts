@@ -4,6 +4,7 @@ import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/clien
 import { parseDuration } from '../../flags/flag-values.js';
 import { openClient } from '../../flags/open-client.js';
 import { readBundleFile } from '../../input/bundle-file.js';
+import { assertSubmissionId } from '../../input/submission-id.js';
 import {
   addRegistryFlags,
   type BundleSource,
@@ -71,6 +72,7 @@ async function findBundle(
     return { source: file, bundle: readPushedBundle(await readBundleFile(file), file) };
   }
   if (id === undefined || file !== undefined) throw new UsageError('give either a submission ID or --bundle');
+  assertSubmissionId(id);
   const client = openClient(cli, flags);
   if (wait) await client.attestations.waitUntilWitnessed(id, { timeoutMs });
   return downloadPushed(client, id);

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { printable } from '../../../protocol/printable.js';
 import type { Cli } from '../../cli.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags } from '../../flags/client-flags.js';
 import { openClient } from '../../flags/open-client.js';
+import { assertSubmissionId } from '../../input/submission-id.js';
 import { confirm } from '../../output/confirm.js';
 import { printSubmission } from './correct.js';
 
@@ -28,7 +28,8 @@ export function addRedact(program: Command, cli: Cli): void {
 }
 
 async function redact(cli: Cli, id: string, flags: Flags): Promise<void> {
+  assertSubmissionId(id);
   const { attestations } = openClient(cli, flags);
-  if (!flags.yes) await confirm(cli, `Erase the metadata of ${printable(id)} for good?`, '--yes');
+  if (!flags.yes) await confirm(cli, `Erase the metadata of ${id} for good?`, '--yes');
   printSubmission(cli, await attestations.delete(id), 'redacted', flags);
 }
