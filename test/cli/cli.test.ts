@@ -104,6 +104,10 @@ t.test('usage errors end with exit code 2 and one line', async (t) => {
       ['verify', 'f', '--bundle', 'b', '--metadata-salt', 'ab'],
       'error: --metadata-salt opens the metadata that --metadata gives',
     ],
+    [
+      ['verify-page', '--out', 'package.json'],
+      'error: package.json exists, perhaps as the only copy: give another name, or --force',
+    ],
     [['submit'], 'error: there is nothing to submit: name a file or folder'],
     [['submit', 'f', '--concurrency', '0'], 'error: --concurrency is not a whole number from 1 to 64'],
     [['submit', 'f', '--concurrency', '1e1'], 'error: --concurrency is not a whole number from 1 to 64'],

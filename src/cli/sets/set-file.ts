@@ -23,12 +23,6 @@ async function* readPieces(path: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Throws UsageError if there is a file, which only --force overwrites. */
-export function assertNew(path: string, { force }: { force?: boolean | undefined }): void {
-  if (force || !existsSync(path)) return;
-  throw new UsageError(`${path} exists, perhaps as the only copy of a set: give another name, or --force`);
-}
-
 /**
  * Writes text as a file that is whole or not there: under another name in its folder first, then on disk, then renamed; with
  * `isNew` over no other file. Throws UsageError if it cannot be written or such a file is there, and what reading the text

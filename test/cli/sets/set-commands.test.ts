@@ -13,6 +13,8 @@ t.test('one file proves one file, without the set', async (t) => {
   const args = ['set', 'proof', at('run.set.json'), 'a/b', '--bundle', at('run.bundle.json')];
   const made = await runProcess([...args, '-o', at('b.json')]);
   t.match(made, { code: 0, stdout: '', stderr: /^wrote .*b\.json, \d+ bytes\n$/ });
+  t.match(await runHere([...args, '-o', at('b.json')]), { code: 2, stderr: /b\.json exists, .* --force\n$/ });
+  t.match(await runHere([...args, '-o', at('b.json'), '--force']), { code: 0 });
   const verify = (file: string) => runHere(['verify', join(art, file), '--bundle', at('b.json'), ...trust]);
   t.match(await verify('a/b'), {
     code: 0,
@@ -37,7 +39,17 @@ t.test(
   async (t) => {
     const { at } = await attestFolder(t, PATHS);
     const prove = (set: string, path: string) =>
-      runHere(['set', 'proof', at(set), path, '--bundle', at('run.bundle.json'), '-o', at('proof.json')]);
+      runHere([
+        'set',
+        'proof',
+        at(set),
+        path,
+        '--bundle',
+        at('run.bundle.json'),
+        '-o',
+        at('proof.json'),
+        '--force',
+      ]);
     const kept = [
       'set',
       'redact',

@@ -171,7 +171,7 @@ t.test('nothing is submitted, and no file written, if a file or a flag is wrong'
   writeFileSync(at('old.json'), 'old');
   const cases: [args: string[], message: RegExp][] = [
     [[at('empty'), '--set', at('run.set.json')], /the folder has no files to attest/],
-    [[art, '--set', at('old.json')], /old\.json exists, perhaps as the only copy of a set: .*--force/],
+    [[art, '--set', at('old.json')], /old\.json exists, perhaps as the only copy: .*--force/],
     [[art, '--set', join(dir, 'none/set.json')], /set\.json cannot be written: ENOENT/],
     [[art, '--set', at('run.set.json'), '--bundle', at('b.json')], /--bundle needs --wait/],
     [[art, '--set', at('b.json'), '--bundle', at('b.json'), '--wait'], /are one file/],

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Code } from '@connectrpc/connect';
 import t from 'tap';
@@ -141,11 +141,20 @@ t.test('a bundle is written to a file or standard output, byte for byte', async 
   const toFile = await runHere(['bundle', ID, '-o', output], { env });
   t.match(toFile, { code: 0, stdout: '', stderr: `wrote ${output}, ${BUNDLE.length} bytes\n` });
   t.same(new Uint8Array(await readFile(output)), BUNDLE);
+  await writeFile(output, 'mine');
+  t.match(await runHere(['bundle', ID, '-o', output], { env }), {
+    code: 2,
+    stderr: /bundle exists, perhaps as the only copy: give another name, or --force\n$/,
+  });
+  t.equal(await readFile(output, 'utf8'), 'mine');
+  t.match(await runHere(['bundle', ID, '-o', output, '--force'], { env }), { code: 0 });
+  t.same(new Uint8Array(await readFile(output)), BUNDLE);
+  t.match(await runHere(['bundle', ID, '-o', '/dev/null'], { env }), { code: 0 }, 'a device is no file');
   const toOutput = await runHere(['bundle', ID, '--wait'], { env });
   t.equal(toOutput.stdout, new TextDecoder().decode(BUNDLE));
   const other = await runHere(['bundle', ID, '--format', 'tlog-proof'], { env });
   t.equal(other.stdout, 'bundle.tlog-proof');
-  const folder = await runHere(['bundle', ID, '-o', dirname(output)], { env });
+  const folder = await runHere(['bundle', ID, '-o', dirname(output), '--force'], { env });
   t.match(folder, { code: 2, stderr: /^error: .* cannot be written: EISDIR/ });
   const gone = await runHere(['bundle', GONE, '--json'], { env });
   t.equal(gone.code, 1);

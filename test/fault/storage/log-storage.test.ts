@@ -64,6 +64,8 @@ t.test('what was published is read and audited without an API process', async (t
     (await renew('--format', 'tlog-proof')).stdout,
     /^c2sp\.org\/tlog-proof@v1\nindex 0\n[\s\S]*\n\nlive\.log\.example\.com\n3\n/,
   );
+  t.match(await renew('-o', renewed), { code: 2, stderr: /renewed\.json exists, .* --force/ });
+  t.match(await renew('-o', bundle), { code: 0 }, 'the earlier bundle makes room for the newer one');
   const tile = join(folder, 'verify/log/live/tile/0/000.p/3');
   const hashes = await readFile(tile);
   await writeFile(tile, Buffer.alloc(hashes.length));

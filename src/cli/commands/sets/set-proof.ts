@@ -6,10 +6,10 @@ import { readBundle } from '../../../proof/verify/read/read-bundle.js';
 import { withoutByteOrderMark } from '../../../protocol/byte-order-mark.js';
 import { type Cli, print, printError, UsageError } from '../../cli.js';
 import { readBundleFile } from '../../input/bundle-file.js';
-import { writeOutput } from '../../output/write-output.js';
+import { assertNew, writeOutput } from '../../output/write-output.js';
 import { openSet } from '../../sets/set-file.js';
 
-type Flags = { bundle: string; output?: string; json?: boolean };
+type Flags = { bundle: string; output?: string; force?: boolean; json?: boolean };
 
 /** `attest set proof`. */
 export function addProof(command: Command, cli: Cli): void {
@@ -19,12 +19,14 @@ export function addProof(command: Command, cli: Cli): void {
     .argument('<path>', 'path of the file in the set')
     .requiredOption('--bundle <file>', 'proof bundle of the set')
     .option('-o, --output <file>', 'output file (default: standard output)')
+    .option('--force', 'overwrite the output file')
     .option('--json', 'print what was written, and errors, as JSON; needs --output')
     .action((set: string, path: string, flags: Flags) => prove(cli, { set, path }, flags));
 }
 
 async function prove(cli: Cli, { set, path }: { set: string; path: string }, flags: Flags): Promise<void> {
   const { bundle, output, json } = flags;
+  if (output !== undefined) assertNew(output, flags);
   if (json && output === undefined) throw new UsageError('--json needs --output: a bundle is JSON itself');
   const text = readAttested(bundle, await readBundleFile(bundle));
   const proof = await proveMember(await openSet(set), path);

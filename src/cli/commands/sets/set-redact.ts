@@ -2,8 +2,9 @@ import type { Command } from 'commander';
 import { matchPatterns } from '../../../client/files/ignore-file.js';
 import { redactSet } from '../../../proof/set/set-proof.js';
 import { type Cli, print, printError } from '../../cli.js';
+import { assertNew } from '../../output/write-output.js';
 import { collectPattern } from '../../sets/folder-files.js';
-import { assertNew, openSet, writeWhole } from '../../sets/set-file.js';
+import { openSet, writeWhole } from '../../sets/set-file.js';
 
 type Flags = { keep: string[]; output: string; force?: boolean; json?: boolean };
 

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { count as countOf } from '../../../proof/export/object-check.js';
 import { type Cli, print, printError, UsageError } from '../../cli.js';
@@ -13,7 +14,7 @@ import { assertSubmissionId } from '../../input/submission-id.js';
 import { getTrustRoots, readTrusted } from '../../input/trust-roots.js';
 import { openProgress } from '../../output/progress.js';
 import { errorJson, errorText } from '../../output/report-error.js';
-import { writeOutput } from '../../output/write-output.js';
+import { assertNew, writeOutput } from '../../output/write-output.js';
 import { assertBuildId } from '../../submit/build.js';
 import { openBundleFolder } from '../../submit/bundle-folder.js';
 
@@ -64,7 +65,7 @@ export function addBundle(program: Command, cli: Cli): void {
     .option('--ids-from <file>', 'also the IDs in this file, one a line; - is standard input')
     .option('--build <id>', 'also the submissions of this build')
     .option('--bundles <dir>', 'write each bundle to <dir>/<id>.bundle.json')
-    .option('--force', 'overwrite other files in <dir>')
+    .option('--force', 'overwrite the output file, or other files in <dir>')
     .option('--renew <file>', 'in place of an ID an earlier bundle, for a proof out of the public log')
     .option('--trust-roots <file>', 'of --renew: a copy of trust_roots.json')
     .option(
@@ -82,7 +83,7 @@ export function addBundle(program: Command, cli: Cli): void {
 }
 
 async function bundle(cli: Cli, ids: readonly string[], flags: Flags): Promise<void> {
-  const { build, idsFrom, bundles, force, output, format } = flags;
+  const { build, idsFrom, bundles, output, format } = flags;
   const timeoutMs = parseDuration('--timeout', flags.timeout, '1s', '30d');
   const concurrency = parseCount('--concurrency', flags.concurrency, 64);
   const [id] = ids;
@@ -102,8 +103,8 @@ async function bundle(cli: Cli, ids: readonly string[], flags: Flags): Promise<v
     await fetchMany(cli, ids, { ...flags, bundles }, { timeoutMs, concurrency });
     return;
   }
-  if (id === undefined || ids.length > 1 || build !== undefined || idsFrom !== undefined || force) {
-    throw new UsageError('several IDs, --ids-from, --build and --force need --bundles <dir>');
+  if (id === undefined || ids.length > 1 || build !== undefined || idsFrom !== undefined) {
+    throw new UsageError('several IDs, --ids-from and --build need --bundles <dir>');
   }
   await fetchBundle(cli, id, flags, timeoutMs);
 }
@@ -115,6 +116,7 @@ async function fetchBundle(
   timeoutMs: number,
 ): Promise<void> {
   assertSubmissionId(id);
+  if (output !== undefined) assertNew(output, flags);
   const { attestations } = openClient(cli, flags);
   if (wait) await attestations.waitUntilWitnessed(id, { timeoutMs });
   const { data } = await attestations.downloadBundle({ id, format: `bundle.${format}` });
@@ -129,6 +131,7 @@ async function fetchBundle(
 async function renew(cli: Cli, file: string, { format, output, ...flags }: Flags): Promise<void> {
   if (format !== 'json' && format !== 'tlog-proof')
     throw new UsageError('--renew goes with --format json and tlog-proof');
+  if (output !== undefined && resolve(output) !== resolve(file)) assertNew(output, flags);
   const bundle = await readBundleFile(file);
   const { document } = await getTrustRoots(cli.env, flags);
   const { signal } = new AbortController();

@@ -3,9 +3,16 @@ import { readTrust } from '../../../proof/verify/trust.js';
 import { standaloneVerifyPage } from '../../../server/web/standalone-page.js';
 import { type Cli, print, printError, UsageError } from '../../cli.js';
 import { getTrustRoots } from '../../input/trust-roots.js';
-import { writeOutput } from '../../output/write-output.js';
+import { assertNew, writeOutput } from '../../output/write-output.js';
 
-type Flags = { trustRoots?: string; verifyUrl?: string; dataDir?: string; out?: string; json?: boolean };
+type Flags = {
+  trustRoots?: string;
+  verifyUrl?: string;
+  dataDir?: string;
+  out?: string;
+  force?: boolean;
+  json?: boolean;
+};
 
 /** A larger page is one that mail servers and people turn down. */
 const MAX_BYTES = 150 * 1024;
@@ -31,13 +38,15 @@ export function addVerifyPage(program: Command, cli: Cli): void {
     .option('--verify-url <url>', 'base URL of trust_roots.json, if there is no copy (ATTEST_VERIFY_URL)')
     .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)')
     .option('--out <file>', 'output file (default: standard output)')
+    .option('--force', 'overwrite the output file')
     .option('--json', 'print what was written, and errors, as JSON; needs --out')
     .addHelpText('after', HELP)
     .action((flags: Flags) => writePage(cli, flags));
 }
 
-async function writePage(cli: Cli, { out, json, ...flags }: Flags): Promise<void> {
+async function writePage(cli: Cli, { out, force, json, ...flags }: Flags): Promise<void> {
   if (json && out === undefined) throw new UsageError('--json needs --out: the page itself is HTML');
+  if (out !== undefined) assertNew(out, { force });
   const { document, text, from } = await getTrustRoots(cli.env, flags);
   const [problem] = readTrust(document).problems;
   if (problem !== undefined) {
