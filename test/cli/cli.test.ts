@@ -122,6 +122,10 @@ t.test('usage errors end with exit code 2 and one line', async (t) => {
       'error: --metadata: /a/0/id is an integer that JSON numbers do not hold exactly: send it as a string',
     ],
     [
+      ['submit', 'f', '--schema', 'purl', '--metadata', 'package.json'],
+      'error: --metadata is not JSON, or is cut off: @package.json is the content of the file package.json',
+    ],
+    [
       ['submit', 'f', '--metadata', '{}'],
       'error: --metadata has no schema: add a member "schema", or use --schema',
     ],

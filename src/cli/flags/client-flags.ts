@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { type Command, Option } from 'commander';
 import { fromUtf8 } from '../../proof/bytes/encoding.js';
@@ -66,7 +67,9 @@ export async function readJsonFlag(flag: string, text: string): Promise<JsonObje
     if (inexact !== undefined) throw new UsageError(`${flag}: ${inexact} ${INEXACT_INTEGER}`);
     return value as JsonObject;
   } catch (error) {
-    if (error instanceof FormatError) throw new UsageError(`${flag} ${error.message}`);
-    throw error;
+    if (!(error instanceof FormatError)) throw error;
+    const hint =
+      !text.startsWith('@') && existsSync(text) ? `: @${text} is the content of the file ${text}` : '';
+    throw new UsageError(`${flag} ${error.message}${hint}`);
   }
 }
