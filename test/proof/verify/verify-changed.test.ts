@@ -1,5 +1,5 @@
 import t from 'tap';
-import { changed, failures, STEPS, sample, verify } from '../verifying.js';
+import { type Bundle, changed, failures, STEPS, sample, verify } from '../verifying.js';
 import { CHANGES } from './changes.js';
 
 t.test(
@@ -34,6 +34,19 @@ t.test('a bundle of another version with any content cannot be checked', async (
 t.test('another first_index of the batch is named as what the detail of the log contradicts', async (t) => {
   const result = await verify(changed((b) => Object.assign(b.batch, { first_index: 1 })));
   t.match(result.summary, 'log_index of the detail is not first_index of the batch');
+});
+
+t.test('an inclusion path that is cut off in one of its two places is named in both', async (t) => {
+  for (const cut of [
+    (b: Bundle) => b.checkpoints[0]!.inclusion_proof.pop(),
+    (b: Bundle) => b.sigstore_bundle.verificationMaterial.tlogEntries[0]!.inclusionProof.hashes.pop(),
+  ]) {
+    const { summary } = await verify(changed(cut));
+    t.match(
+      summary,
+      /tlogEntries\/0\/inclusionProof\/hashes\/\d+ differs from \/checkpoints\/0\/inclusion_proof/,
+    );
+  }
 });
 
 t.test('a misshapen bundle is rejected with every wrong member named', async (t) => {
