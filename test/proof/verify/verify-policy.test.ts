@@ -1,6 +1,7 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import t from 'tap';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
+import { instantText } from '../../../src/proof/verify/instant.js';
 import {
   COSIGNATURE_PROVES,
   makeSample,
@@ -107,6 +108,17 @@ t.test(
     }
   },
 );
+
+t.test('a policy that was replaced since is named if it is the one that is met', async (t) => {
+  const former = { version: 1, required: ['tsa'], from: -HOUR, to: HOUR };
+  const step = async (...policies: Window[]) =>
+    (await verify(good, { trustRoots: rootsWith(...policies) })).steps.find(({ name }) => name === 'policy');
+  const met = await step(former, { version: 2, required: ['second'], from: -1 });
+  const named = `by policy 1, which was in force until ${instantText(after(HOUR))}`;
+  t.match(met, { code: 'policy.passed', message: `tsa has vouched; ${named}` });
+  t.match(met?.checks.at(-1), { code: 'policy.former', status: 'passed' });
+  t.equal((await step(former, { version: 2, required: ['tsa'], from: -1 }))?.message, 'tsa has vouched');
+});
 
 t.test('a bundle without its evidence selects only later policies, or the newest', async (t) => {
   const bundleOf = async (...witnesses: SampleWitness[]) => (await makeSample(service, witnesses)).bundle;

@@ -10,6 +10,7 @@
 
 import { type EnvironmentName, environmentNumber } from '../../../protocol/environment.js';
 import { LOG_WITNESS_NAME } from '../../bundle/bundle.js';
+import { instantText } from '../instant.js';
 import type { ParsedBundle } from '../read/parsed-bundle.js';
 import { type Check, failed, missing, passed, type Step } from '../report.js';
 import { isValidAt, type Trust, type TrustedQuorum } from '../trust.js';
@@ -17,6 +18,9 @@ import type { WitnessFinding } from './witness-step.js';
 
 /** Names of the required witnesses, and quorums that must be met beside them. */
 export type Policy = { readonly required: readonly string[]; readonly quorums?: readonly TrustedQuorum[] };
+
+/** A policy of the trust roots, or a caller's; one with an end has been replaced since. */
+type KnownPolicy = Policy & { readonly version?: number; readonly validTo?: Date };
 
 /** What the caller wants of the witnesses beside a policy. */
 export type WitnessDemands = {
@@ -34,7 +38,7 @@ export function findPolicies(
   { policies }: Trust,
   environment: EnvironmentName,
   provenTime: Date | undefined,
-): readonly Policy[] {
+): readonly KnownPolicy[] {
   const own = policies
     .filter((policy) => policy.environment === environmentNumber(environment))
     .sort((a, b) => b.version - a.version);
@@ -49,11 +53,11 @@ export function findPolicies(
 }
 
 /**
- * Checks the findings against each policy; meeting one is enough. Otherwise returns the checks of the newest policy
+ * Checks the findings against each policy; meeting one is enough, and a former one is named. Otherwise returns the checks of the newest policy
  * that did not fail but could not be checked, or else of the newest.
  */
 export function checkPolicies(
-  policies: readonly Policy[],
+  policies: readonly KnownPolicy[],
   { checkpoints }: ParsedBundle,
   findings: readonly WitnessFinding[],
   logSteps: readonly Step[],
@@ -63,11 +67,17 @@ export function checkPolicies(
   const outcomes = policies.map((policy) => checkPolicy(policy, log, findings));
   const has = (status: Check['status']) => (checks: readonly Check[]) =>
     checks.some((check) => check.status === status);
+  const met = outcomes.findIndex((checks) => checks.every(({ status }) => status === 'passed'));
   return (
-    outcomes.find((checks) => checks.every(({ status }) => status === 'passed')) ??
+    outcomes[met]?.concat(nameFormer(policies[met])) ??
     outcomes.find((checks) => has('not_checked')(checks) && !has('failed')(checks)) ??
     outcomes[0] ?? [missing('policy.unknown', 'the trust roots name no policy for this environment')]
   );
+}
+
+function nameFormer({ version, validTo }: KnownPolicy = { required: [] }): Check[] {
+  if (validTo === undefined) return [];
+  return [passed('policy.former', `by policy ${version}, which was in force until ${instantText(validTo)}`)];
 }
 
 /** Checks the caller's demands: only witnesses that are verified meet them. */
