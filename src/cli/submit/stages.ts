@@ -7,8 +7,8 @@ type Stages = {
   onBytes(bytes: number): void;
   /** A file was hashed, or cannot be. */
   onHashed(): void;
-  /** Files got their submission, or an error. */
-  onSubmitted(count: number): void;
+  /** A file got its submission, or failed. */
+  onResult(isSubmitted: boolean): void;
   onWitnessed(): void;
   onWritten(): void;
   /** Nothing has happened, but time has passed. */
@@ -28,7 +28,7 @@ type Plan = {
  * written; and how far the others are.
  */
 export function openStages(cli: Cli, { files, bytes, wait, bundles }: Plan): Stages {
-  const count = { hashed: 0, submitted: 0, witnessed: 0, written: 0, bytes: 0 };
+  const count = { hashed: 0, submitted: 0, failed: 0, witnessed: 0, written: 0, bytes: 0 };
   const startedAt = cli.now().getTime();
   const shown = { output: cli.stderr, now: () => cli.now().getTime() };
   const rate = () => {
@@ -36,24 +36,25 @@ export function openStages(cli: Cli, { files, bytes, wait, bundles }: Plan): Sta
     const left = Math.ceil((seconds / Math.max(count.bytes, 1)) * Math.max(bytes - count.bytes, 0));
     return `, ${formatSize(Math.round(count.bytes / seconds))}/s, ${left} s left`;
   };
+  const failed = () => (count.failed === 0 ? '' : `, ${count.failed} failed`);
   const tail = (isHashing: boolean) => {
     const submitted = isHashing && files > 1 ? `, ${count.submitted} submitted` : '';
     const witnessed = wait ? `, ${count.witnessed} witnessed` : '';
     const written = bundles ? `, ${count.written} bundles` : '';
-    return `${submitted}${witnessed}${written}`;
+    return `${submitted}${failed()}${witnessed}${written}`;
   };
   const label = files === 1 ? 'hashing' : `hashing ${files} files`;
   const hashing = openProgress(shown, label, bytes, formatSize, () => `${rate()}${tail(true)}`);
   let later: { what: 'submitted' | 'witnessed'; progress: Progress; done: number } | undefined;
   const redraw = (more: number) => {
     if (count.hashed < files) return hashing.add(more);
-    const what = count.submitted < files || !wait ? 'submitted' : 'witnessed';
+    const what = count.submitted + count.failed < files || !wait ? 'submitted' : 'witnessed';
     if (later?.what !== what) {
       later?.progress.clear();
       hashing.clear();
       const name = what === 'submitted' ? 'submitting' : 'waiting for witnesses';
       const progress = openProgress(shown, name, files, String, () =>
-        what === 'submitted' ? tail(false) : '',
+        what === 'submitted' ? tail(false) : failed(),
       );
       later = { what, progress, done: 0 };
     }
@@ -68,7 +69,7 @@ export function openStages(cli: Cli, { files, bytes, wait, bundles }: Plan): Sta
   return {
     onBytes: (more) => add('bytes', more, more),
     onHashed: () => add('hashed', 1),
-    onSubmitted: (more) => add('submitted', more),
+    onResult: (isSubmitted) => add(isSubmitted ? 'submitted' : 'failed', 1),
     onWitnessed: () => add('witnessed', 1),
     onWritten: () => add('written', 1),
     tick: () => redraw(0),

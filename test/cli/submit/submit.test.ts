@@ -124,6 +124,24 @@ t.test('a rejected file is reported with its violations, and the others are subm
   );
 });
 
+t.test('progress does not count a file that failed as submitted', async (t) => {
+  const { paths, digests } = files(t);
+  const { env } = await serve(t, ({ artifact }) =>
+    artifact?.sha256 === digests[1]
+      ? serviceError('submission.invalid_metadata', Code.InvalidArgument)
+      : undefined,
+  );
+  let at = 0;
+  // Each look at the clock is due for a line.
+  const now = () => {
+    at += 20_000;
+    return new Date(at);
+  };
+  const { stderr } = await runHere(['submit', ...paths], { env, now });
+  t.match(stderr, /^submitting: 66%, 2 of 3, 1 failed$/m);
+  t.notMatch(stderr, /3 of 3$/m);
+});
+
 t.test('nothing is submitted when one of the files cannot be', async (t) => {
   const { requests, env } = await serve(t);
   const { dir, paths } = files(t);

@@ -93,9 +93,10 @@ export async function submitFiles(cli: Cli, inputs: readonly Input[], options: S
   let printed = Promise.resolve();
   try {
     const earlier = await callUntil(stop, (signal) => findEarlier(options.client, build, { signal }));
-    const signals = { failed: failed.signal, stop, signal: grace.signal, onResults: stages.onSubmitted };
+    const signals = { failed: failed.signal, stop, signal: grace.signal };
     const ahead = readAhead(hashed, MAX_AHEAD);
     for await (const one of submitHashed(ahead, { ...options, ...signals, earlier })) {
+      stages.onResult('submission' in one);
       if ('error' in one && !affectsOneFile(one.error)) failed.abort();
       const { input } = one;
       const finished = 'error' in one ? one : finish(input, one.submission);
@@ -130,7 +131,6 @@ type SubmitHashedOptions = Submitting & {
   readonly stop: AbortSignal;
   /** After a stop, breaks off the call under way. */
   readonly signal: AbortSignal;
-  readonly onResults: (count: number) => void;
 };
 
 /** Submits files that the build does not have, and yields the results of all in their order. */
@@ -138,7 +138,7 @@ async function* submitHashed(
   hashed: AsyncIterable<HashedInput>,
   options: SubmitHashedOptions,
 ): AsyncGenerator<Submitted> {
-  const { client, earlier, failed, stop, signal, onResults } = options;
+  const { client, earlier, failed, stop, signal } = options;
   const waiting: Waiting[] = [];
   let count = 0;
   const items = async function* (): AsyncGenerator<SubmitManyItem> {
@@ -154,11 +154,12 @@ async function* submitHashed(
       }
       const result = 'error' in one ? one : { input, submission: submission as Submission };
       waiting.push({ input, item: Number.NEGATIVE_INFINITY, result });
-      onResults(1);
     }
   };
-  const calls = { stop, signal, onResults };
-  for await (const { index, submission, error } of client.attestations.submitMany(items(), calls)) {
+  for await (const { index, submission, error } of client.attestations.submitMany(items(), {
+    stop,
+    signal,
+  })) {
     yield* takeUntil(waiting, index);
     const { input } = waiting.shift() as Waiting;
     yield submission === undefined ? { input, error } : { input, submission };
