@@ -184,8 +184,9 @@ t.test('a thousand files and more are submitted in a few calls', async (t) => {
   const names = Array.from({ length: 1_100 }, (_, i) => `${i}.txt`);
   const dir = t.testdir(Object.fromEntries(names.map((name) => [name, name])));
   const args = ['submit', ...names.map((name) => join(dir, name)), '--quiet'];
-  const { code, stdout } = await runHere(args, { env });
+  const { code, stdout, stderr } = await runHere(args, { env });
   t.equal(code, 0);
+  t.match(stderr, /^if this run is killed, to continue: attest submit … --resume run-[0-9a-f]{16}\n/);
   t.equal(stdout, names.map((name) => `sub_${digest(name).slice(0, 4)}\n`).join(''));
   t.equal(created.length, names.length);
   t.ok(requests.length < 20, `${requests.length} calls`);

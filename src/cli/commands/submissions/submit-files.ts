@@ -2,13 +2,14 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { Submission, ValidationMode } from '../../../../gen/attestation/v1/attestations_pb.js';
 import type { Client, SubmitManyItem } from '../../../client/client.js';
+import { MAX_BATCH_ITEMS } from '../../../client/gather-items.js';
 import { mapConcurrent } from '../../audit/source/map-concurrent.js';
-import type { Cli } from '../../cli.js';
+import { type Cli, printError } from '../../cli.js';
 import { onInterruption } from '../../input/interruption.js';
 import { type ImageFlags, imagePusher } from '../../oci/submit-images.js';
 import type { GitState } from '../../results/git/git-state.js';
 import { withGit } from '../../results/git/with-git.js';
-import { type Build, submissionKey } from '../../submit/build.js';
+import { type Build, continuation, submissionKey } from '../../submit/build.js';
 import { openBundleFolder } from '../../submit/bundle-folder.js';
 import { type Earlier, findEarlier } from '../../submit/earlier.js';
 import { finishSubmissions } from '../../submit/finish.js';
@@ -63,6 +64,7 @@ export async function submitFiles(cli: Cli, inputs: readonly Input[], options: S
   const wait = flags.wait ?? false;
   const stages = openStages(cli, { files: inputs.length, bytes, wait, bundles: folder !== undefined });
   const report = openReport(cli, flags);
+  announceBuild(cli, inputs, build);
   const failed = new AbortController();
   const interruption = onInterruption(cli, 'stopping; repeat to exit at once');
   const { signal: stop } = interruption;
@@ -119,6 +121,12 @@ export async function submitFiles(cli: Cli, inputs: readonly Input[], options: S
     kept,
     bundles: flags.bundles,
   });
+}
+
+/** Names the build before more than one call is made: a part may be recorded when the process is killed. */
+function announceBuild(cli: Cli, { length }: readonly Input[], build: Build): void {
+  if (length > MAX_BATCH_ITEMS && !build.isGiven)
+    printError(cli, `if this run is killed, ${continuation(cli, build)}`);
 }
 
 /** A file that waits for its result; `item` is its place among those that are submitted. */
