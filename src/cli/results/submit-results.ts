@@ -34,6 +34,8 @@ export type ResultSubmission = {
   readonly timeoutMs: number;
   /** Called with the ID once it is witnessed. */
   readonly push?: ((id: string) => Promise<void>) | undefined;
+  /** Makes the line that says how to submit an artifact with this SHA-256 after a failure, if there is a way. */
+  readonly howToContinue: (sha256: string) => string | undefined;
   readonly signal: AbortSignal;
 };
 
@@ -76,6 +78,7 @@ export async function submitResults(
     wait: flags.wait ?? false,
     bundle: flags.bundle,
     isContinued,
+    howToContinue: submission.howToContinue(sha256),
     json,
   };
   await submitOne(cli, one, flags);

@@ -1,6 +1,8 @@
 /** The build that submissions are of, by which a run that was interrupted goes on. */
 import { createHash } from 'node:crypto';
+import type { JsonObject } from '@bufbuild/protobuf';
 import { type Cli, UsageError } from '../cli.js';
+import { shellWord } from '../output/shell-word.js';
 
 /** Flags that name a build. */
 export type BuildFlags = { readonly build?: string; readonly resume?: string };
@@ -51,11 +53,20 @@ export function submissionKey({ id }: Build, { name, sha256 }: { name: string; s
 
 /** The line that says how to continue the build, as with the arguments of this run. */
 export function continuation({ self }: Cli, { id, isGiven, folders }: Build): string {
-  const what = folders === undefined ? '…' : `${folders.map(quote).join(' ')} --each`;
-  return `to continue: ${self} submit ${what} ${isGiven ? '--build' : '--resume'} ${quote(id)}`;
+  const what = folders === undefined ? '…' : `${folders.map(shellWord).join(' ')} --each`;
+  return `to continue: ${self} submit ${what} ${isGiven ? '--build' : '--resume'} ${shellWord(id)}`;
 }
 
-/** An argument as a shell reads it. */
-function quote(text: string): string {
-  return /^[\w.:/@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+/** The line that submits the artifact of a run by its digest, with the metadata that only that run can make. */
+export function laterSubmission(
+  { self }: Cli,
+  { id }: Build,
+  { sha256, metadata }: { sha256: string; metadata: JsonObject },
+): string {
+  // Names of tests are printed: as ASCII they cannot move a cursor.
+  const json = JSON.stringify(metadata).replace(
+    /[^ -~]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+  return `to submit it later: ${self} submit sha256:${sha256} --metadata ${shellWord(json)} --resume ${shellWord(id)}`;
 }

@@ -50,6 +50,8 @@ type OneSubmission = {
   readonly isContinued?: boolean | undefined;
   /** Further members of the line of JSON, before `submission`. */
   readonly json?: object | undefined;
+  /** The line that says how to go on, printed if it ends before that. */
+  readonly howToContinue: string | undefined;
   /** Of an interruption: a call under way gets half a second more, a wait ends at once. */
   readonly signal: AbortSignal;
 };
@@ -58,16 +60,22 @@ type OneSubmission = {
 type PrintFlags = { readonly quiet?: boolean; readonly json?: boolean };
 
 /**
- * Creates the submission, waits if asked to, prints it as text, JSON or its ID, then writes its bundle. Returns it as printed,
- * undefined if it was interrupted before the service had answered. Sets exit code 1, with the error and the submission
+ * Creates the submission, waits if asked to, prints it as text, JSON or its ID, then writes its bundle. If it is interrupted or
+ * throws, prints how to continue. Sets exit code 1, with the error and the submission
  * printed, if it is not witnessed in time. Throws what the create, the download and `push` throw, and UsageError if the bundle
  * cannot be written.
  */
-export async function submitOne(
-  cli: Cli,
-  one: OneSubmission,
-  flags: PrintFlags,
-): Promise<Submission | undefined> {
+export async function submitOne(cli: Cli, one: OneSubmission, flags: PrintFlags): Promise<void> {
+  let isDone = false;
+  try {
+    isDone = (await submit(cli, one, flags)) !== undefined && !one.signal.aborted;
+  } finally {
+    if (!isDone && one.howToContinue !== undefined) printError(cli, one.howToContinue);
+  }
+}
+
+/** Returns the submission as printed, undefined if it was interrupted before the service had answered. */
+async function submit(cli: Cli, one: OneSubmission, flags: PrintFlags): Promise<Submission | undefined> {
   const { signal, bundle, push } = one;
   const created = await callUntil(signal, (signal) => findOrCreate(one, signal));
   if (created === undefined) {

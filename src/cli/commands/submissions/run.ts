@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { JsonObject } from '@bufbuild/protobuf';
 import type { Command } from 'commander';
 import { ValidationMode } from '../../../../gen/attestation/v1/attestations_pb.js';
 import type { Client } from '../../../client/client.js';
@@ -28,7 +29,7 @@ import type { Snapshot } from '../../results/run/written-files.js';
 import { RUN_URL_HELP } from '../../results/run-url.js';
 import { assertOutputs, type ResultFlags, submitResults } from '../../results/submit-results.js';
 import { addFolderFlags, collectPattern, FOLDER_HELP, type FolderFlags } from '../../sets/folder-files.js';
-import { type Build, readBuild } from '../../submit/build.js';
+import { type Build, continuation, laterSubmission, readBuild } from '../../submit/build.js';
 import { recordedNameIn } from '../../submit/recorded-name.js';
 import { submitFiles } from './submit-files.js';
 
@@ -193,7 +194,8 @@ async function attest(cli: Cli, { command, end, prepared }: Ran, flags: Flags): 
       throw new Error(
         `the command wrote no report${flags.each ? '' : ' and no files'}: nothing was attested`,
       );
-    await submitResults(cli, results, { flags, submission: { ...prepared, signal } });
+    const howToContinue = (sha256: string) => continuations(cli, { sha256, metadata }, { prepared, flags });
+    await submitResults(cli, results, { flags, submission: { ...prepared, howToContinue, signal } });
     interruption.end();
     if (flags.each && !signal.aborted) await submitEach(cli, written, { prepared, flags });
   } catch (error) {
@@ -207,6 +209,17 @@ async function attest(cli: Cli, { command, end, prepared }: Ran, flags: Flags): 
   if (cli.exitCode !== 0 && end.exitCode === 0)
     printError(cli, 'the command passed, but attesting it was not completed');
   return cli.exitCode;
+}
+
+/** The lines that submit later what the run made. There is none of a public statement, whose subjects are not in the line. */
+function continuations(
+  cli: Cli,
+  made: { sha256: string; metadata: JsonObject },
+  { prepared: { build }, flags }: { prepared: Prepared; flags: Flags },
+): string | undefined {
+  if (flags.public) return undefined;
+  const later = laterSubmission(cli, build, made);
+  return flags.each ? `${later}\n${continuation(cli, build)}` : later;
 }
 
 /** Whether one report is attested as a set, too. */

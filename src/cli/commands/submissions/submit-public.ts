@@ -9,7 +9,7 @@ import { type ImageFlags, imagesPusher } from '../../oci/submit-images.js';
 import type { GitState } from '../../results/git/git-state.js';
 import { withGit } from '../../results/git/with-git.js';
 import { assertOutputs, type ResultFlags } from '../../results/submit-results.js';
-import { type Build, submissionKey } from '../../submit/build.js';
+import { type Build, continuation, submissionKey } from '../../submit/build.js';
 import { hashInput } from '../../submit/hash-input.js';
 import type { Input } from '../../submit/inputs.js';
 import { openStages } from '../../submit/stages.js';
@@ -67,6 +67,7 @@ export async function submitPublic(
         wait: flags.wait ?? false,
         bundle: flags.bundle,
         push: imagesPusher(cli, inputs, { ...submission, signal }),
+        howToContinue: continuation(cli, build),
         isContinued: build.isGiven && !flags.force,
         signal,
       },

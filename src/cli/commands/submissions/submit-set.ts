@@ -120,7 +120,6 @@ async function submitHead(
   const given = submission.metadata;
   const described = source.describe?.(given) ?? given ?? defaultMetadata(name, sha256);
   const metadata = withGit(described, submission.git);
-  const sayHow = () => printError(cli, `${setFile} is kept; ${continuation(cli, build)}`);
   const one = {
     ...submission,
     label: source.path,
@@ -133,11 +132,8 @@ async function submitHead(
     bundle: flags.bundle,
     isContinued: build.isGiven && !flags.force,
     json: { set: made },
+    howToContinue: `${setFile} is kept; ${continuation(cli, build)}`,
     signal,
   };
-  const landed = await submitOne(cli, one, flags).catch((error: unknown) => {
-    sayHow();
-    throw error;
-  });
-  if (landed === undefined || signal.aborted) sayHow();
+  await submitOne(cli, one, flags);
 }

@@ -7,7 +7,7 @@ import { parseDuration } from '../../flags/flag-values.js';
 import { openClient } from '../../flags/open-client.js';
 import { onInterruption } from '../../input/interruption.js';
 import { type ImageFlags, imageInputs, imagesPusher } from '../../oci/submit-images.js';
-import { type BuildFlags, readBuild } from '../../submit/build.js';
+import { type BuildFlags, continuation, readBuild } from '../../submit/build.js';
 import { describeRun, type RunFlags } from '../describe-run.js';
 import { pathsIn } from '../set-paths.js';
 import { assertOutputs, type ResultFlags, submitResults } from '../submit-results.js';
@@ -74,6 +74,7 @@ export async function submitJUnit(
           client,
           build,
           timeoutMs,
+          howToContinue: () => continuation(cli, build),
           push: imagesPusher(cli, images, { client, flags, signal }),
           signal,
         },
