@@ -10,6 +10,7 @@ import {
   ExportStatus,
   ExportStatusSchema,
 } from '../../../gen/attestation/v1/exports_pb.js';
+import { count } from '../../proof/export/object-check.js';
 import { enumName } from '../../protocol/enum-names.js';
 import { printable } from '../../protocol/printable.js';
 import { formatTable } from './table.js';
@@ -49,7 +50,7 @@ function contentOf({ filter, start, compression }: Export): string {
 function lagOf({ lagBatches, lagSeconds, status }: Export): string {
   if (status === ExportStatus.STOPPED) return 'stopped';
   if (lagBatches === 0) return 'up to date';
-  return `${lagBatches} ${lagBatches === 1 ? 'batch' : 'batches'}, ${lagSeconds} s`;
+  return `${count(lagBatches, 'batch', 'batches')}, ${lagSeconds} s`;
 }
 
 function deliveryTable(deliveries: readonly ExportDelivery[]): string {

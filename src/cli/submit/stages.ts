@@ -1,4 +1,5 @@
 /** How far `attest submit` has come with many files. */
+import { count as countOf } from '../../proof/export/object-check.js';
 import type { Cli } from '../cli.js';
 import { formatSize, openProgress, type Progress } from '../output/progress.js';
 
@@ -40,7 +41,7 @@ export function openStages(cli: Cli, { files, bytes, wait, bundles }: Plan): Sta
   const tail = (isHashing: boolean) => {
     const submitted = isHashing && files > 1 ? `, ${count.submitted} submitted` : '';
     const witnessed = wait ? `, ${count.witnessed} witnessed` : '';
-    const written = bundles ? `, ${count.written} bundles` : '';
+    const written = bundles ? `, ${countOf(count.written, 'bundle')}` : '';
     return `${submitted}${failed()}${witnessed}${written}`;
   };
   const label = files === 1 ? 'hashing' : `hashing ${files} files`;

@@ -63,8 +63,8 @@ export function rangeText({ log, firstIndex, treeSize }: BatchRange): string {
 }
 
 /** `1 line`, `2 lines`. */
-export function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+export function count(number: number, one: string, many = `${one}s`): string {
+  return `${number} ${number === 1 ? one : many}`;
 }
 
 function isSameRange(a: BatchRange, b: BatchRange): boolean {

@@ -74,6 +74,9 @@ t.test('bundles that exist are kept: those of the build, or else nothing is subm
 t.test('no name and no link leads out of the folder', async (t) => {
   const { dir, bundles, submit, listed } = scene(t);
   const sums = join(dir, 'SUMS');
+  writeFileSync(sums, `${digest('one')}  one\n`);
+  t.match(await submit('--checksums', sums), { code: 0, stderr: `wrote 1 bundle to ${bundles}\n` });
+  rmSync(bundles, { recursive: true });
   const names = ['../../up', '/etc/passwd', 'a/../../b/../../down', 'x/y', 'n\\nm'];
   writeFileSync(sums, names.map((name, i) => `\\${digest(String(i))}  ${name}\n`).join(''));
   t.match(await submit('--checksums', sums), { code: 0 });

@@ -42,7 +42,7 @@ t.test('a rate limit that many files are beyond is reported once', async (t) => 
   t.match(stdout, paths[0]!);
   t.match(
     stderr,
-    /^error: .*\(rate_limit\.exceeded, request req_1\)\nerror: 1 more files failed for the same reason\nstopped: 1 of 3 files were submitted\nto continue: .*\n$/,
+    /^error: .*\(rate_limit\.exceeded, request req_1\)\nerror: 1 more file failed for the same reason\nstopped: 1 of 3 files were submitted\nto continue: .*\n$/,
   );
   t.equal(requests.length, 1);
 });

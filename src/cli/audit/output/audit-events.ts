@@ -1,5 +1,6 @@
 /** The output of an audit: text on standard error for people, or an object a line on standard output. */
 
+import { count } from '../../../proof/export/object-check.js';
 import { printable } from '../../../protocol/printable.js';
 import { type Cli, print, printError } from '../../cli.js';
 import { openProgress, type Progress } from '../../output/progress.js';
@@ -47,7 +48,11 @@ export function createEvents(cli: Cli, { json, follow }: { json: boolean; follow
         checkpoints_confirmed: confirmed,
         checkpoint: main?.envelope,
       };
-      say('verified', members, `ok      ${origin}: ${verifiedSize} entries, ${read} read now`);
+      say(
+        'verified',
+        members,
+        `ok      ${origin}: ${count(verifiedSize, 'entry', 'entries')}, ${read} read now`,
+      );
     },
     startProgress: (origin, entries) => {
       const now = () => cli.now().getTime();

@@ -1,4 +1,5 @@
 /** The report of an audit that does not follow its logs. */
+import { count } from '../../../proof/export/object-check.js';
 import { environmentName } from '../../../protocol/environment.js';
 import type { AlarmKind } from '../alarm/alarm.js';
 import type { Outcome } from '../monitor.js';
@@ -18,10 +19,9 @@ function formatOutcome({ watched, round, alarms }: Outcome): string[] {
   const unchecked = troubles.map((trouble) => `        not compared: ${trouble}`);
   if (main === undefined || main.size === 0) return [`ok      ${name}: the log is empty`, ...unchecked];
   const { size } = main;
-  const others =
-    confirmed === 0 ? '' : ` and that of ${confirmed} more ${confirmed === 1 ? 'checkpoint' : 'checkpoints'}`;
+  const others = confirmed === 0 ? '' : ` and that of ${count(confirmed, 'more checkpoint')}`;
   return [
-    `ok      ${name}: ${size} ${size === 1 ? 'entry' : 'entries'}, ${read} read now; its root${others} ${confirmed === 0 ? 'follows' : 'follow'} from them`,
+    `ok      ${name}: ${count(size, 'entry', 'entries')}, ${read} read now; its root${others} ${confirmed === 0 ? 'follows' : 'follow'} from them`,
     ...(main.mlDsa === 'absent' ? [`        without the log's ML-DSA-44 signature`] : []),
     ...unchecked,
   ];

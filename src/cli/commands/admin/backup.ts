@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { readConfig } from '../../../config/config.js';
 import { duration } from '../../../config/setting-types.js';
+import { count } from '../../../proof/export/object-check.js';
 import { printable } from '../../../protocol/printable.js';
 import { parseFlag } from '../../audit/audit-flags.js';
 import { type LogReport, verifyBackup } from '../../backup/verify-backup.js';
@@ -91,7 +92,7 @@ function exitCodeOf(reports: readonly LogReport[], isTooOld: boolean): number {
 
 function formatReport(report: LogReport): string[] {
   const { origin, leaves, batches, sealedAt, publishedSize, missing, problems, unchecked } = report;
-  const has = `${leaves} leaves, ${batches} batches${sealedAt === undefined ? '' : `, the newest of ${sealedAt.toISOString()}`}`;
+  const has = `${count(leaves, 'leaf', 'leaves')}, ${count(batches, 'batch', 'batches')}${sealedAt === undefined ? '' : `, the newest of ${sealedAt.toISOString()}`}`;
   const verdict =
     problems.length > 0
       ? 'CONTRADICTS'

@@ -8,6 +8,7 @@ import {
   SessionService,
   SignInLinkSchema,
 } from '../../../../gen/attestation/admin/v1/sessions_pb.js';
+import { count } from '../../../proof/export/object-check.js';
 import { type Cli, print, printError } from '../../cli.js';
 import {
   ADMIN_HELP,
@@ -67,7 +68,7 @@ export function addDashboard(program: Command, cli: Cli): void {
       withAdminApi(cli, flags, async (call) => {
         const ended = await call(revokeSessions, { projectId: flags.project ?? '' });
         if (flags.json) return printJson(cli, RevokeSessionsResponseSchema, ended);
-        print(cli, `${ended.sessions} sessions and ${ended.links} unused links were ended`);
+        print(cli, `${count(ended.sessions, 'session')} and ${count(ended.links, 'unused link')} were ended`);
       }),
     );
 }

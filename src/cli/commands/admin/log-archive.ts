@@ -1,8 +1,10 @@
 /** `attest log archive` and `import`: submissions of a log as files of the form of exports, and back. */
+
 import type { Command } from 'commander';
 import { readConfig } from '../../../config/config.js';
 import { storage } from '../../../config/object-storage.js';
 import { integer } from '../../../config/setting-types.js';
+import { count } from '../../../proof/export/object-check.js';
 import type { LogArchiver } from '../../../server/process/log-archiver.js';
 import { parseFlag } from '../../audit/audit-flags.js';
 import { type Cli, print } from '../../cli.js';
@@ -54,7 +56,7 @@ export function addLogArchive(log: Command, cli: Cli): void {
         const archived = await archiver.archive(origin, range, progress).finally(progress.clear);
         const { first, end, objects, written, bytes, isWhole } = archived;
         const json = { origin, first, end, objects, written, bytes, is_whole: isWhole };
-        const text = `archived leaves ${first} to ${end - 1} of ${origin}: ${objects} objects, ${written} of them new or changed`;
+        const text = `archived leaves ${first} to ${end - 1} of ${origin}: ${count(objects, 'object')}, ${written} of them new or changed`;
         const whole = isWhole ? '; the log has ended and is whole: it can be imported' : '';
         print(cli, flags.json ? JSON.stringify(json) : `${text}${whole}`);
       });
@@ -72,7 +74,7 @@ function addImport(log: Command, cli: Cli): void {
         const progress = showProgress(cli, 'importing leaves');
         const imported = await archiver.import(origin, progress).finally(progress.clear);
         const { leaves, projects, newProjects } = imported;
-        const text = `imported ${origin}: ${leaves} leaves of ${projects} projects, ${newProjects} of them new here`;
+        const text = `imported ${origin}: ${count(leaves, 'leaf', 'leaves')} of ${count(projects, 'project')}, ${newProjects} of them new here`;
         print(
           cli,
           flags.json ? JSON.stringify({ origin, leaves, projects, new_projects: newProjects }) : text,
@@ -93,7 +95,7 @@ function addDrop(log: Command, cli: Cli): void {
         const progress = showProgress(cli, 'removing leaves');
         const how = { end, hasEntries: flags.withoutEntries !== true };
         const dropped = await archiver.drop(origin, how, progress).finally(progress.clear);
-        const text = `removed ${dropped.removed} submissions of ${origin}: the database has those from leaf ${dropped.end} on`;
+        const text = `removed ${count(dropped.removed, 'submission')} of ${origin}: the database has those from leaf ${dropped.end} on`;
         print(cli, flags.json ? JSON.stringify(dropped) : text);
       });
     });

@@ -143,7 +143,7 @@ async function renew(cli: Cli, file: string, { format, output, ...flags }: Flags
     return;
   }
   await writeOutput(output, data);
-  printError(cli, `wrote ${output}, with a proof in the log of ${size} leaves`);
+  printError(cli, `wrote ${output}, with a proof in the log of ${countOf(size, 'leaf', 'leaves')}`);
 }
 
 async function fetchMany(

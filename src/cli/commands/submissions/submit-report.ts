@@ -1,10 +1,12 @@
 /** Prints the results of `attest submit`. */
+
 import {
   type Submission,
   SubmissionSchema,
   SubmissionStatusSchema,
 } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { AttestationError } from '../../../client/error.js';
+import { count } from '../../../proof/export/object-check.js';
 import { enumName } from '../../../protocol/enum-names.js';
 import { printable } from '../../../protocol/printable.js';
 import { compileWriter } from '../../../server/json/codec.js';
@@ -66,10 +68,10 @@ export function openReport(cli: Cli, flags: ReportFlags): Report {
       return false;
     },
     end: ({ files, isInterrupted, build, bundles, kept }) => {
-      if (alike > 0) printError(cli, `error: ${alike} more files failed for the same reason`);
+      if (alike > 0) printError(cli, `error: ${count(alike, 'more file')} failed for the same reason`);
       if (bundles !== undefined) {
         const before = kept === 0 ? '' : `, ${kept} were there`;
-        printError(cli, `wrote ${written - kept} bundles to ${printable(bundles)}${before}`);
+        printError(cli, `wrote ${count(written - kept, 'bundle')} to ${printable(bundles)}${before}`);
       }
       if (!isInterrupted && reason === undefined) return;
       const what = isInterrupted ? 'interrupted' : 'stopped';
