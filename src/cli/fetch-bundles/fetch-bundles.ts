@@ -48,7 +48,8 @@ export async function fetchBundles(ids: readonly string[], options: FetchOptions
   const batches = createMemo<Awaited<ReturnType<typeof read>>>(MAX_BATCHES);
   const assertWitnessed = async (id: string, data: Uint8Array) => {
     const { batch } = JSON.parse(Buffer.from(data).toString()) as { batch: { id: string } };
-    const seen = await batches(batch.id, () => read(id));
+    // The error of one of them is not that of the others: one may be archived meanwhile.
+    const seen = await batches(batch.id, () => read(id)).catch(() => read(id));
     if (seen !== undefined) refuseGivenUp({ ...seen, id });
   };
   const fetchOne = async (id: string): Promise<Fetched | undefined> => {

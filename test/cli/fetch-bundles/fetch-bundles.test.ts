@@ -124,7 +124,8 @@ async function serveBatch(
     lands,
     status = SubmissionStatus.WITNESSED,
     isHeld = false,
-  }: { lands: number; status?: SubmissionStatus; isHeld?: boolean },
+    archived,
+  }: { lands: number; status?: SubmissionStatus; isHeld?: boolean; archived?: string },
 ) {
   const count = { gets: 0, downloads: 0 };
   const batch = { id: 'btc_01JX5WQ4ZZZZZZZZZZZZZZZZZZ', firstIndex: 0n, treeSize: 1_000n };
@@ -132,6 +133,7 @@ async function serveBatch(
     service(AttestationService, {
       getAttestation: ({ id }) => {
         const hasLanded = ++count.gets >= lands;
+        if (id === archived) throw serviceError('submission.archived', Code.NotFound);
         const logIndex = BigInt(id.slice(-6));
         return {
           id,
@@ -175,6 +177,20 @@ t.test('a batch that its witnesses left is an error of --wait, for each of its s
     { code: 0, stderr: /wrote 2 bundles/ },
     'without --wait it is written',
   );
+});
+
+t.test('the error of a submission is not that of the others in its batch', async (t) => {
+  const dir = t.testdir();
+  const { env } = await serveBatch(t, { lands: 1, archived: idAt(1) });
+  const ids = [1, 2, 3].map(idAt);
+  const { code, stderr } = await runHere(
+    ['bundle', ...ids, '--wait', '--concurrency', '1', '--bundles', dir],
+    {
+      env,
+    },
+  );
+  t.match([code, stderr], [1, /wrote 2 bundles/]);
+  t.match(stderr, `error: ${idAt(1)}: `);
 });
 
 t.test('an interrupt ends it within a second, and the same command continues', async (t) => {
