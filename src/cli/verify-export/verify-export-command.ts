@@ -38,7 +38,7 @@ export async function verifyExport(cli: Cli, path: string, flags: Flags): Promis
   const { environment = 'live', project, issuer, identity, minWitnesses, requireWitnesses } = flags;
   const now = cli.now();
   const bitcoinHeaders = await readBitcoinHeaders(flags);
-  const total = cli.stderr.isTTY && found.isDirectory() ? await sizeOfAll(path) : found.size;
+  const total = found.isDirectory() ? await sizeOfAll(path) : found.size;
   const progress = openProgress({ output: cli.stderr, now: () => cli.now().getTime() }, 'verifying', total);
   const options = {
     lines: {
