@@ -54,6 +54,13 @@ export async function readDatabaseMs(sql: Sql): Promise<number> {
   return row.ms;
 }
 
+/** How many milliseconds this machine's clock is ahead of the database's. */
+export async function readClockOffsetMs(sql: Sql): Promise<number> {
+  const sentMs = Date.now();
+  const databaseMs = await readDatabaseMs(sql);
+  return Math.round((sentMs + Date.now()) / 2 - databaseMs);
+}
+
 /** Makes the commit of this transaction wait for the synchronous standby although it may only have read. */
 export async function confirmDurable(tx: Sql): Promise<void> {
   await tx`SELECT confirm_durable()`;

@@ -27,6 +27,7 @@ import {
   type LogProblem,
 } from '../../log/register/register-check.js';
 import { setUpLogs } from '../../log/set-up-logs.js';
+import { clockCheck } from '../../ops/clock-check.js';
 import { environmentChecks } from '../../ops/environment-checks.js';
 import type { Check } from '../../ops/ops-listener.js';
 import { consumeStages, STAGES } from '../../pipeline/consumers.js';
@@ -143,7 +144,8 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     await jobs.close();
   });
   const readLogKeys = () => readLogKeyStates(pool, logKeys);
-  const checks = environmentChecks('worker', () => findSealingProblems(pipeline, { register, readLogKeys }));
+  const sealing = environmentChecks('worker', () => findSealingProblems(pipeline, { register, readLogKeys }));
+  const checks = [...sealing, clockCheck(pool)];
   return { pipeline, jobs, readLogKeys, readTufStatus, checks, storer };
 }
 
