@@ -1,22 +1,23 @@
 /** Checks of Postgres: what it is, whether it keeps what it confirms, and what is in it. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../../config/config.js';
-import type { Pool } from '../../database/connect.js';
+import { connectPool, type Pool } from '../../database/connect.js';
 import { assertMigrated } from '../../database/migrate.js';
-import { assertSession, readDatabaseMs } from '../../database/session.js';
+import { assertSession, confirmDurable, readClockOffsetMs } from '../../database/session.js';
 import { findUnprepared } from '../../log/store/partitions.js';
+import { MAX_CLOCK_OFFSET_MS } from '../../ops/clock-check.js';
 import { findSecretKeyProblem } from '../secret-key-manager.js';
 import { type Check, failed, ok, type Result, warning } from './finding.js';
 import { sizeText } from './machine-checks.js';
 
 const MIN_VERSION = 15;
-/** Beyond it a process accepts no submission. */
-const MAX_OFFSET_MS = 5_000;
 const WARN_OFFSET_MS = 1_000;
 const SILENT_WORKER_SECONDS = 30;
+const COMMIT_MS = 3_000;
 
 type Database = {
   pool: Pool;
-  config: Pick<Config, 'poolSize' | 'apiProcesses' | 'secrets'>;
+  config: Pick<Config, 'poolSize' | 'apiProcesses' | 'secrets' | 'databaseReadUrl'>;
   statementTimeoutMs: number;
 };
 
@@ -25,6 +26,7 @@ export function serverChecks({ pool, config, statementTimeoutMs }: Database): Ch
   return [
     { name: 'postgres', run: async () => checkServer(pool, config, statementTimeoutMs) },
     { name: 'clock', run: async () => [await checkClock(pool)] },
+    ...(config.databaseReadUrl === undefined ? [] : [readReplicaCheck(config.databaseReadUrl)]),
     {
       name: 'schema',
       run: async () => {
@@ -35,9 +37,15 @@ export function serverChecks({ pool, config, statementTimeoutMs }: Database): Ch
   ];
 }
 
+const readReplicaCheck = (url: string): Check => ({
+  name: 'DATABASE_READ_URL',
+  run: async () => [await checkReadReplica(url)],
+});
+
 /** The checks that need the tables. */
 export function tableChecks({ pool, config }: Database): Check[] {
   return [
+    { name: 'commits', run: async () => [await checkCommits(pool)] },
     { name: 'secret key', run: async () => [await checkSecretKey(pool, config)] },
     { name: 'workers', run: async () => [await checkWorkers(pool)] },
     { name: 'partitions', run: async () => checkPartitions(pool) },
@@ -84,12 +92,32 @@ function checkConnections(of: {
 }
 
 async function checkClock(pool: Pool): Promise<Result> {
-  const before = Date.now();
-  const databaseMs = await readDatabaseMs(pool);
-  const offsetMs = Math.round((before + Date.now()) / 2 - databaseMs);
+  const offsetMs = await readClockOffsetMs(pool);
   const text = `this machine's clock is ${Math.abs(offsetMs)} ms ${offsetMs < 0 ? 'behind' : 'ahead of'} the database's`;
-  if (Math.abs(offsetMs) > MAX_OFFSET_MS) return failed(`${text}: run an NTP client on both machines`);
+  if (Math.abs(offsetMs) > MAX_CLOCK_OFFSET_MS) return failed(`${text}: run an NTP client on both machines`);
   return Math.abs(offsetMs) > WARN_OFFSET_MS ? warning(text) : ok(text);
+}
+
+/** A commit that waits for the synchronous standby, if there is one. */
+async function checkCommits(pool: Pool): Promise<Result> {
+  const late = failed(
+    `none is confirmed within ${COMMIT_MS / 1000} s: synchronous_standby_names names a standby that does not answer`,
+  );
+  const timeout = new AbortController();
+  const isLate = delay(COMMIT_MS, late, { signal: timeout.signal }).catch(() => late);
+  const commit = confirmDurable(pool).then(() => ok('are confirmed'));
+  return Promise.race([commit, isLate]).finally(() => timeout.abort());
+}
+
+/** The standby from which processes read while no primary responds. */
+async function checkReadReplica(url: string): Promise<Result> {
+  const pool = connectPool({ url, name: 'doctor', max: 1, statementTimeoutMs: COMMIT_MS });
+  try {
+    const [row] = await pool<{ isReplica: boolean }[]>`SELECT pg_is_in_recovery() AS "isReplica"`;
+    return row?.isReplica ? ok('is a replica') : failed('is no replica: name the synchronous standby');
+  } finally {
+    await pool.end({ timeout: 1 });
+  }
 }
 
 async function checkSecretKey(pool: Pool, { secrets }: Database['config']): Promise<Result> {

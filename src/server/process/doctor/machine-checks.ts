@@ -16,10 +16,15 @@ const MAINTAINED_NODE = 22;
 const MIB = 1024 * 1024;
 const GIB = 1024 * MIB;
 const LITTLE_SPACE = GIB;
+/** A register has a file of no bytes for each size of a log, of which few stay. */
+const LITTLE_FOR_REGISTER = 16 * MIB;
 const DAY_MS = 86_400_000;
 const RENEWAL_DAYS = 14;
 
-type MachineConfig = Pick<Config, 'dataDir' | 'exportSpoolBytes' | 'checkpointRegister' | 'tls' | 'baseUrl'>;
+type MachineConfig = Pick<
+  Config,
+  'dataDir' | 'exportSpoolBytes' | 'checkpointRegister' | 'logStorage' | 'tls' | 'baseUrl'
+>;
 
 /** The checks of this machine. */
 export function machineChecks(config: MachineConfig, now: Date): Check[] {
@@ -55,6 +60,7 @@ async function checkDisks({
   dataDir,
   exportSpoolBytes,
   checkpointRegister,
+  logStorage,
 }: MachineConfig): Promise<Result[]> {
   const temporary = await freeBytes(tmpdir());
   const found = [
@@ -65,12 +71,14 @@ async function checkDisks({
         )
       : ok(`${sizeText(temporary)} free`, tmpdir()),
   ];
-  const folders = [dataDir, ...(typeof checkpointRegister === 'string' ? [checkpointRegister] : [])];
-  for (const folder of new Set(folders)) {
+  const folders = new Map([[dataDir, LITTLE_SPACE]]);
+  if (logStorage !== undefined && 'folder' in logStorage) folders.set(logStorage.folder, LITTLE_SPACE);
+  if (typeof checkpointRegister === 'string') folders.set(checkpointRegister, LITTLE_FOR_REGISTER);
+  for (const [folder, little] of folders) {
     const free = await freeBytes(folder).catch(() => undefined);
     if (free === undefined) continue;
     const text = `${sizeText(free)} free`;
-    found.push(free < LITTLE_SPACE ? failed(`${text}: make room`, folder) : ok(text, folder));
+    found.push(free < little ? failed(`${text}: make room`, folder) : ok(text, folder));
   }
   return found;
 }

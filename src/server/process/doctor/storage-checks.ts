@@ -14,6 +14,8 @@ import { type Check, failed, ok, type Result, warning } from './finding.js';
 
 const RACE_MS = 20_000;
 const READ_MS = 10_000;
+/** More than a full disk takes: an empty file has no blocks. */
+const PROBE_BYTES = 64 * 1024;
 
 /** The check of LOG_STORAGE: writes to it, and compares what it has with each log. */
 export function storageCheck(pool: Pool, storage: Storage): Check {
@@ -49,11 +51,11 @@ async function compareStored(pool: Pool, storage: OperatorStore, log: Log): Prom
   }
 }
 
-/** Writes a file to a folder, and removes it. */
+/** Writes a file with content to a folder, and removes it. */
 export async function tryFolder(folder: string, advice: string): Promise<Result> {
   const file = join(folder, `.doctor-${randomBytes(6).toString('hex')}`);
   try {
-    await writeFile(file, '', { flag: 'wx', mode: 0o600, flush: true });
+    await writeFile(file, Buffer.alloc(PROBE_BYTES), { flag: 'wx', mode: 0o600, flush: true });
     await rm(file);
   } catch (error) {
     if (hasErrno(error, 'ENOENT')) return warning(`${folder} is not there: it is made at the first start`);
