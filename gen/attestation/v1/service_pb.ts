@@ -924,7 +924,7 @@ export const InfoService: GenService<{
   /**
    * Check the health.
    *
-   * Whether the service is operational: `status` is `ok` then, or `degraded` while proofs are late; otherwise the answer
+   * Whether the service is operational: `status` is `ok` then, or `degraded` while proofs are late or only reads are served; otherwise the answer
    * is 503. `grpc.health.v1.Health` is about the process that answers, and stays SERVING while proofs are late.
    *
    * @generated from rpc attestation.v1.InfoService.GetHealth

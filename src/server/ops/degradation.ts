@@ -8,16 +8,19 @@ const LATE_MS = 60_000;
 const LOOK_MS = 1_000;
 
 /**
- * Creates the check for degraded service: why submissions are not witnessed in time, or undefined if they are. It queries
- * the tables once a second at most.
+ * Creates the check for degraded service: why nothing is stored now, or submissions are not witnessed in time; undefined if
+ * neither is so. It queries the tables once a second at most.
  */
 export function createDegradationCheck(
   pool: Pool,
   monotonicMs: () => number,
+  notStored: () => string | undefined,
 ): () => Promise<string | undefined> {
   let lookedMs = Number.NEGATIVE_INFINITY;
   let latest: Promise<string | undefined> = Promise.resolve(undefined);
-  return () => {
+  return async () => {
+    const reason = notStored();
+    if (reason !== undefined) return reason;
     if (monotonicMs() - lookedMs < LOOK_MS) return latest;
     lookedMs = monotonicMs();
     latest = look(pool);

@@ -23,7 +23,7 @@ type InfoDeps = {
   pool: Pool;
   trustRoots: TrustRootsReader;
   problem: (environment: number) => Promise<string | undefined>;
-  /** Why proofs are late. Returns undefined if they are not. */
+  /** Why nothing is stored now, or proofs are late. Returns undefined if neither is so. */
   findDegradation: () => Promise<string | undefined>;
   clock: () => number;
 };

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { newCreation } from '../../support/calling/load.js';
+import { runHere } from '../../support/calling/run-cli.js';
 import { makeInstallation, makeUnlimitedKey } from '../../support/servers/installation.js';
 import { testServers } from '../../support/servers/shared-servers.js';
 import { startStandbyPair } from '../../support/standby/standby-pair.js';
@@ -100,6 +101,9 @@ t.test('reads are served, and what must survive is rejected with the reason', as
       await until('it says so', async () => SAYS_SO.test(await readiness(opsUrl)));
     await assertRefused(t, READ_MS + busyMs, [SAYS_SO]);
   });
+  t.match(JSON.parse((await get('/v1/service/health')).text), { status: 'degraded', reason: SAYS_SO });
+  const doctor = await runHere(['doctor'], { env: installation.env });
+  t.match([doctor.code, doctor.stdout], [1, /^failed +commits +none is confirmed within 3 s/m]);
   const said = api.lines.filter(({ level, reason }) => level === 'error' && SAYS_SO.test(String(reason)));
   t.equal(said.length, 1, 'the log says so once');
   const missing = reads.filter(({ status }) => status !== 200);

@@ -5,6 +5,7 @@ import { connectPool, type Pool } from '../../../src/server/database/connect.js'
 import { openReadReplica, type ReadReplica } from '../../../src/server/database/read-replica.js';
 import { type Link, startLink } from '../../support/breaking/link.js';
 import { newCreation } from '../../support/calling/load.js';
+import { runHere } from '../../support/calling/run-cli.js';
 import { makeInstallation, makeUnlimitedKey } from '../../support/servers/installation.js';
 import { testServers } from '../../support/servers/shared-servers.js';
 import { type StandbyPair, startStandbyPair } from '../../support/standby/standby-pair.js';
@@ -37,15 +38,21 @@ async function scene(t: Test, pair: StandbyPair) {
   return { link, pool, replica, reasons, reads: replica.readsOf(pool) };
 }
 
-/** Waits until so many watches of replicas have asked a server since the call. */
+/**
+ * Waits until so many watches of replicas have asked a server since the call, and have its answer: a watch asks again once
+ * it has.
+ */
 async function untilAsked(server: Pool, by: 'attest primary' | 'attest replica', watches = 1): Promise<void> {
-  const [{ since } = {}] = await server<{ since: Date }[]>`SELECT clock_timestamp() AS since`;
-  await until(`${by} asks`, async () => {
-    const rows = await server`
-      SELECT FROM pg_stat_activity
-      WHERE application_name = ${by} AND state = 'idle' AND query_start > ${since ?? null}::timestamptz`;
-    return rows.length >= watches;
-  });
+  for (const what of ['asks', 'asks again']) {
+    const [{ since } = {}] = await server<{ since: Date }[]>`SELECT clock_timestamp() AS since`;
+    await until(`${by} ${what}`, async () => {
+      const rows = await server`
+        SELECT FROM pg_stat_activity
+        WHERE application_name = ${by} AND state = 'idle' AND query LIKE '%pg_control_system%'
+          AND query_start > ${since ?? null}::timestamptz`;
+      return rows.length >= watches;
+    });
+  }
 }
 
 const untilAway = (replica: ReadReplica, isAway = true) =>
@@ -197,6 +204,8 @@ t.test('an API process serves reads while there is no primary, and goes on with 
     before,
     readPaths.map(() => 200),
   );
+  const doctor = await runHere(['doctor'], { env: installation.env });
+  t.match(doctor.stdout, /^ok +DATABASE_READ_URL +is a replica$/m);
   link.set('refuses');
   await until('reads are served again', async () => (await call('GET', readPaths[0] ?? '')).status === 200);
   // What is cached is valid for seconds.
@@ -211,6 +220,8 @@ t.test('an API process serves reads while there is no primary, and goes on with 
   t.match(await call('GET', '/v1/attestations', { key: `svc_live_${'x'.repeat(43)}` }), { status: 401 });
   t.match(await create(), { status: 503 });
   t.match(await readyz(), /^200 .*no primary of the database responds/s);
+  const health = JSON.parse((await call('GET', '/v1/service/health')).text);
+  t.match(health, { status: 'degraded', reason: /^no primary of the database responds/ });
   t.match(await (await fetch(`${api.opsUrl}/metrics`)).text(), /^attest_database_primary_away 1$/m);
   await pair.promoteStandby();
   link.set('passes');

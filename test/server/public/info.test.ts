@@ -62,7 +62,12 @@ t.test('proofs are late without a worker, or when a batch exceeds its deadline b
     statementTimeoutMs: 60_000,
   });
   t.teardown(() => pool.end({ timeout: 1 }));
-  const look = () => createDegradationCheck(pool, () => 0)();
+  const look = () =>
+    createDegradationCheck(
+      pool,
+      () => 0,
+      () => undefined,
+    )();
   t.match(await look(), /no worker runs/);
   await recordWorker(pool, 'one');
   t.equal(await look(), undefined);

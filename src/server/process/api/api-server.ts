@@ -62,8 +62,8 @@ type ApiParts = AttestationParts & {
   tufKeys: readonly TufKey[];
   /** Counts reads. */
   countPool: Pool;
-  /** Whether reads come from the standby. */
-  isPrimaryAway: () => boolean;
+  /** Why reads come from the standby; undefined while they come from the primary. */
+  awayReason: () => string | undefined;
 };
 
 /** The servers of a process. With a port of its own the admin API is served there only. */
@@ -72,14 +72,14 @@ export type ApiServers = { server: ApiServer; adminServer: ApiServer | undefined
 /** Wires the handlers with their dependencies and creates the servers of all protocols. */
 export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServers {
   const { config, log, register, localPool } = options;
-  const { pool, readPool, logCache, principals, jobs, isPrimaryAway } = parts;
+  const { pool, readPool, logCache, principals, jobs, awayReason } = parts;
   const { secretKeys } = config.secrets;
   const explainError = explainDatabaseErrors(log);
   const cursors = createCursors(deriveKeyRing(secretKeys, 'cursor'));
   const trustRoots = createTrustRootsReader(readPool, options.verifyUrl, Date.now);
   const submissionLimits = createSubmissionLimits(localPool, Date.now);
   const readers = openReaders(parts);
-  const readLimits = createReadLimits(parts.countPool, { isCountedHere: isPrimaryAway });
+  const readLimits = createReadLimits(parts.countPool, { isCountedHere: () => awayReason() !== undefined });
   const services = publicServices(options, parts, {
     cursors,
     readers,
@@ -168,7 +168,7 @@ function publicServices(
     { desc: BatchService, handlers: batchHandlers({ pool: readPool, logCache, cursors, clock: Date.now }) },
     webhookService(options, { pool, cursors, send }),
     exportService(config, { pool, cursors, schemas, send }),
-    infoService(options, readPool, trustRoots),
+    infoService(options, parts, trustRoots),
   ];
 }
 
@@ -224,13 +224,15 @@ function dashboardRoutes(app: FastifyInstance, { routes }: Dashboard): void {
   routes(app);
 }
 
-function infoService({ register, log }: ApiOptions, pool: Pool, trustRoots: TrustRootsReader): ServiceEntry {
+function infoService(options: ApiOptions, parts: ApiParts, trustRoots: TrustRootsReader): ServiceEntry {
+  const [{ register, log, standby }, { readPool: pool, awayReason }] = [options, parts];
   const monotonicMs = () => performance.now();
+  const notStored = () => awayReason() ?? standby.reason();
   const findProblems = createHealthCheck({ pool, register, log, monotonicMs });
   const handlers = infoHandlers({
     pool,
     trustRoots,
-    findDegradation: createDegradationCheck(pool, monotonicMs),
+    findDegradation: createDegradationCheck(pool, monotonicMs, notStored),
     problem: async (environment) =>
       (await findProblems()).find((problem) => problem.environment === environment)?.reason,
     clock: Date.now,

@@ -96,7 +96,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
     readPool,
     listPool: replica.readsOf(listPool),
     countPool: replica.impatient(localPool),
-    isPrimaryAway: () => replica.reason() !== undefined,
+    awayReason: replica.reason,
     logCache,
     sequencers,
     principals,
