@@ -28,8 +28,9 @@ export function createLogStorer(deps: StorageDeps, sources: RootsSources): LogSt
   const notes = new Map<string, string>();
   const sizes = new Map<string, number>();
   const { storeTrustRoots, storeAll } = createRootsStorer(deps, sources);
-  const toleratingLogs = tolerating(deps.log, 'the public log');
   const toleratingRoots = tolerating(deps.log, 'trust roots, TUF metadata and the verify page');
+  /** By origin: a log whose storage has another history keeps no other from being written. */
+  const toleratingLogs = new Map<string, ReturnType<typeof tolerating>>();
   const store = async (log: Log) => {
     const newest = await findNewestCosigned(deps.pool, log.id);
     const { note, treeSize } = newest ?? { note: '', treeSize: 0 };
@@ -41,14 +42,16 @@ export function createLogStorer(deps: StorageDeps, sources: RootsSources): LogSt
     });
   };
   return {
-    storeLogs: () =>
-      toleratingLogs(async () => {
-        await deps.logCache.refresh();
-        for (const log of deps.logCache.allLogs()) {
-          if (!sizes.has(log.origin)) sizes.set(log.origin, 0);
-          await store(log);
-        }
-      }),
+    storeLogs: async () => {
+      await deps.logCache.refresh();
+      for (const log of deps.logCache.allLogs()) {
+        const { origin } = log;
+        if (!sizes.has(origin)) sizes.set(origin, 0);
+        const tolerate = toleratingLogs.get(origin) ?? tolerating(deps.log, `the log ${origin}`);
+        toleratingLogs.set(origin, tolerate);
+        await tolerate(() => store(log));
+      }
+    },
     storeRoots: () => toleratingRoots(storeAll),
     sizes: () => sizes,
   };

@@ -9,7 +9,7 @@ import {
   openOperatorStore,
 } from '../../../../src/server/exports/destinations/operator-store.js';
 import { openLogCache } from '../../../../src/server/log/log-cache.js';
-import { getLog } from '../../../../src/server/log/store/logs.js';
+import { ensureLog, getLog, listLogs, logName } from '../../../../src/server/log/store/logs.js';
 import { createLogStorer } from '../../../../src/server/public/storage/log-storer.js';
 import { type StoreLogDeps, storeLog } from '../../../../src/server/public/storage/store-log.js';
 import { readStoredPage } from '../../../../src/server/web/stored-page.js';
@@ -153,6 +153,22 @@ t.test('an installation that shares the storage of another stops', async (t) => 
   t.equal(checkFolder(t, folder), 3);
 });
 
+t.test('a log whose storage has another history keeps no other from being written', async (t) => {
+  const { test, folder, deps, log } = await open(t);
+  const { publicKey, mlDsaPublicKey } = log;
+  const next = { environment: log.environment, lane: 2, epoch: 1, origin: 'live.lane.log.example.com' };
+  await ensureLog(test.pool, { ...next, publicKey, mlDsaPublicKey });
+  await mkdir(join(folder, LIVE), { recursive: true });
+  await writeFile(join(folder, LIVE, 'checkpoint'), `other.example.com\n0\n${'A'.repeat(43)}=\n\n`);
+  const storer = createLogStorer({ ...deps, logCache: await openLogCache(test.pool) }, SOURCES);
+  for (let run = 0; run < 3; run++) await storer.storeLogs();
+  const said = test.lines.filter(({ msg }) => /LOG_STORAGE/.test(String(msg)));
+  t.match(said, [{ level: 'error', msg: /: the log live\.log\.example\.com$/ }]);
+  t.equal(said.length, 1, 'said once');
+  const other = (await listLogs(test.pool)).find(({ lane }) => lane === 2);
+  t.match(await readFile(join(folder, `log/${logName(other!)}/checkpoint`), 'utf8'), /^live\.lane/);
+});
+
 t.test('workers at once write a bucket, and each object is cached as long as it holds', async (t) => {
   const { test, deps } = await open(t);
   const server = await startStore(t);
@@ -204,7 +220,7 @@ t.test('workers at once write a bucket, and each object is cached as long as it 
   t.same(server.requests, [], 'nothing changed');
 });
 
-t.test('a storage that is away is logged once, and caught up with', async (t) => {
+t.test('a storage that is away is logged once for a log, and caught up with', async (t) => {
   const { test, deps } = await open(t);
   const server = await startStore(t);
   const storage = await openOperatorStore({ storage: bucketAt(server.url, 'public') });
@@ -217,10 +233,10 @@ t.test('a storage that is away is logged once, and caught up with', async (t) =>
   await storer.storeLogs();
   t.equal(storer.sizes().get('live.log.example.com'), 2);
   const said = test.lines
-    .filter(({ msg }) => /LOG_STORAGE/.test(String(msg)))
+    .filter(({ msg }) => /LOG_STORAGE.* live\./.test(String(msg)))
     .map(({ level, msg }) => `${level} ${msg}`);
   t.same(said, [
-    'error LOG_STORAGE is not written: the public log',
-    'info LOG_STORAGE is written again: the public log',
+    'error LOG_STORAGE is not written: the log live.log.example.com',
+    'info LOG_STORAGE is written again: the log live.log.example.com',
   ]);
 });
