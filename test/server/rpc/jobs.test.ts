@@ -117,7 +117,13 @@ t.test('an export that is created is shipped, and one that failed when it is tes
   });
   const first = await make(owner, { start: 'beginning' });
   await shipped(first.id, id, METADATA);
-  await app.pool`UPDATE export SET failures = 1, due_at = clock_timestamp() + interval '1 hour' WHERE id = ${first.id}`;
+  // The object is there before the worker that ships it has recorded that.
+  await until('it is postponed', async () => {
+    const postponed = await app.pool`
+      UPDATE export SET failures = 1, due_at = clock_timestamp() + interval '1 hour'
+      WHERE id = ${first.id} AND leased_until IS NULL RETURNING id`;
+    return postponed.length > 0;
+  });
   const later = await submit(app, owner);
   const second = await make(owner, { start: 'beginning' });
   await shipped(second.id, later.id, METADATA);
