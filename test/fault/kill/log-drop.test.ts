@@ -215,6 +215,8 @@ for (const [what, isEnded] of [
   t.test(`killed while it waits to detach, and ${what}, it is finished by the next run`, async (t) => {
     const reader = await pool.reserve();
     await reader`BEGIN`;
+    // Otherwise Postgres ends the session when it has been idle for 3.5 s.
+    await reader`SET LOCAL idle_in_transaction_session_timeout = 0`;
     await reader`SELECT FROM submission WHERE log_id = ${logId} LIMIT 1`;
     const doomed = start(next);
     await until('the partition is being detached', async () => {
