@@ -54,6 +54,12 @@ export async function readDatabaseMs(sql: Sql): Promise<number> {
   return row.ms;
 }
 
+/**
+ * In milliseconds; machines with NTP differ by less. The log orders statements and witnesses date them, so more precision is no
+ * use there; receivers of webhooks reject signatures of another time.
+ */
+export const MAX_CLOCK_OFFSET_MS = 5_000;
+
 /** How many milliseconds this machine's clock is ahead of the database's. */
 export async function readClockOffsetMs(sql: Sql): Promise<number> {
   const sentMs = Date.now();

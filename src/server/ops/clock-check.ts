@@ -1,9 +1,6 @@
 import type { Pool } from '../database/connect.js';
-import { readClockOffsetMs } from '../database/session.js';
+import { MAX_CLOCK_OFFSET_MS, readClockOffsetMs } from '../database/session.js';
 import type { Check } from './ops-listener.js';
-
-/** In milliseconds. Machines with NTP differ by less; receivers of webhooks reject signatures of another time. */
-export const MAX_CLOCK_OFFSET_MS = 5_000;
 
 /** The check of `/readyz` of a process that signs with this machine's time. */
 export function clockCheck(pool: Pool): Check {

@@ -1,7 +1,7 @@
 import { unavailable } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import type { Pool } from '../../database/connect.js';
-import { readDatabaseMs } from '../../database/session.js';
+import { MAX_CLOCK_OFFSET_MS, readDatabaseMs } from '../../database/session.js';
 
 /**
  * The clock of `submitted_at`: this machine's wall clock at the last comparison with the database's clock, advanced by
@@ -28,8 +28,6 @@ type StatementClockDeps = {
   log: Logger;
 };
 
-/** Machines with NTP differ by less. The log orders statements and its witnesses date them, so more precision is no use. */
-const MAX_OFFSET_MS = 5_000;
 const RETRY_SECONDS = 5;
 
 /** A clock that must be compared once before it is read. */
@@ -56,7 +54,7 @@ export function createStatementClock({
     now: () => {
       if (problem !== undefined || anchor === undefined) throw clocksDiffer();
       const steadyMs = anchor.wallMs + monotonicMs() - anchor.monotonicMs;
-      if (Math.abs(wallMs() - steadyMs) > MAX_OFFSET_MS) {
+      if (Math.abs(wallMs() - steadyMs) > MAX_CLOCK_OFFSET_MS) {
         recordProblem("this machine's clock was set after it was compared with the database's");
         throw clocksDiffer();
       }
@@ -71,7 +69,7 @@ export function createStatementClock({
       const halfMs = (nowMs - sentMs) / 2;
       offsetMs = wallNowMs - halfMs - databaseNowMs;
       anchor = { wallMs: wallNowMs, monotonicMs: nowMs };
-      const isFar = Math.abs(offsetMs) - halfMs > MAX_OFFSET_MS;
+      const isFar = Math.abs(offsetMs) - halfMs > MAX_CLOCK_OFFSET_MS;
       const seconds = (offsetMs / 1000).toFixed(1);
       recordProblem(isFar ? `this machine's clock is ${seconds} s ahead of the database's` : undefined);
     },

@@ -3,9 +3,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../../config/config.js';
 import { connectPool, type Pool } from '../../database/connect.js';
 import { assertMigrated } from '../../database/migrate.js';
-import { assertSession, confirmDurable, readClockOffsetMs } from '../../database/session.js';
+import {
+  assertSession,
+  confirmDurable,
+  MAX_CLOCK_OFFSET_MS,
+  readClockOffsetMs,
+} from '../../database/session.js';
 import { findUnprepared } from '../../log/store/partitions.js';
-import { MAX_CLOCK_OFFSET_MS } from '../../ops/clock-check.js';
 import { findSecretKeyProblem } from '../secret-key-manager.js';
 import { type Check, failed, ok, type Result, warning } from './finding.js';
 import { sizeText } from './machine-checks.js';
