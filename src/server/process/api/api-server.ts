@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify';
 import { BatchService } from '../../../../gen/attestation/v1/batches_pb.js';
-import { InfoService } from '../../../../gen/attestation/v1/service_pb.js';
 import type { Config } from '../../../config/config.js';
 import type { Principals } from '../../admin/principals.js';
 import { findReadyBundle } from '../../attestations/bundles/ready-bundle.js';
@@ -19,9 +18,6 @@ import { createReadLimits } from '../../limits/read-limits.js';
 import { createSubmissionLimits } from '../../limits/submission-limits.js';
 import { checkpointSigners } from '../../log/checkpoint-signers.js';
 import type { Register } from '../../log/register/register.js';
-import { createDegradationCheck } from '../../ops/degradation.js';
-import { createHealthCheck } from '../../ops/health-check.js';
-import { infoHandlers } from '../../public/info.js';
 import { createTrustRootsReader, type TrustRootsReader } from '../../public/trust-roots.js';
 import { announceKeyChange } from '../../queue/broadcast.js';
 import { type Cursors, createCursors } from '../../rpc/cursor.js';
@@ -34,6 +30,7 @@ import { type AttestationParts, attestationServices, openReaders } from './attes
 import { createDashboard, type Dashboard } from './dashboard.js';
 import { explainDatabaseErrors } from './database-unavailable.js';
 import { exportService } from './export-service.js';
+import { infoService } from './info-service.js';
 import { itemError } from './item-error.js';
 import { publicRoutes } from './public-routes.js';
 import { standardServices } from './standard-rpcs.js';
@@ -168,7 +165,7 @@ function publicServices(
     { desc: BatchService, handlers: batchHandlers({ pool: readPool, logCache, cursors, clock: Date.now }) },
     webhookService(options, { pool, cursors, send }),
     exportService(config, { pool, cursors, schemas, send }),
-    infoService(options, parts, trustRoots),
+    infoService(options, { pool: readPool, trustRoots, awayReason: parts.awayReason }),
   ];
 }
 
@@ -222,22 +219,6 @@ function onAdminPort(services: ServiceEntry[], dashboard: Dashboard): Partial<Se
 function dashboardRoutes(app: FastifyInstance, { routes }: Dashboard): void {
   dashboardPageRoutes(app);
   routes(app);
-}
-
-function infoService(options: ApiOptions, parts: ApiParts, trustRoots: TrustRootsReader): ServiceEntry {
-  const [{ register, log, standby }, { readPool: pool, awayReason }] = [options, parts];
-  const monotonicMs = () => performance.now();
-  const notStored = () => awayReason() ?? standby.reason();
-  const findProblems = createHealthCheck({ pool, register, log, monotonicMs });
-  const handlers = infoHandlers({
-    pool,
-    trustRoots,
-    findDegradation: createDegradationCheck(pool, monotonicMs, notStored),
-    problem: async (environment) =>
-      (await findProblems()).find((problem) => problem.environment === environment)?.reason,
-    clock: Date.now,
-  });
-  return { desc: InfoService, handlers };
 }
 
 /** Adds gRPC health and reflection to services. */
