@@ -3,6 +3,7 @@
 import t, { type Test } from 'tap';
 import { limitFileSize, MAY_MOUNT, mountSmallDisk } from '../../support/breaking/small-disk.js';
 import { startLoad } from '../../support/calling/load.js';
+import { runHere } from '../../support/calling/run-cli.js';
 import { type Scene, setScene } from '../../support/fault-fixture.js';
 import { until } from '../../support/until.js';
 import { letLeasesRunOut, untilWitnessed } from '../../support/wait-for-idle.js';
@@ -68,6 +69,9 @@ for (const [what, open] of Object.entries(WAYS).filter(([, way]) => MAY_MOUNT ||
       t.ok(answer.status === 200 || answer.status === 503, `read: ${answer.status}`);
       return answer.status === 200;
     });
+
+    const doctor = await runHere(['doctor'], { env: installation.env });
+    if (open === smallDisk) t.match(doctor.stdout, /^failed +space +.*: make room on its disk$/m);
 
     await comeBack();
     await load.more(50);

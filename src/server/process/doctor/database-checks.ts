@@ -18,6 +18,8 @@ const MIN_VERSION = 15;
 const WARN_OFFSET_MS = 1_000;
 const SILENT_WORKER_SECONDS = 30;
 const COMMIT_MS = 3_000;
+/** SQLSTATE. */
+const DISK_FULL = '53100';
 
 type Database = {
   pool: Pool;
@@ -50,6 +52,7 @@ const readReplicaCheck = (url: string): Check => ({
 export function tableChecks({ pool, config }: Database): Check[] {
   return [
     { name: 'commits', run: async () => [await checkCommits(pool)] },
+    { name: 'space', run: async () => [await checkSpace(pool)] },
     { name: 'secret key', run: async () => [await checkSecretKey(pool, config)] },
     { name: 'workers', run: async () => [await checkWorkers(pool)] },
     { name: 'partitions', run: async () => checkPartitions(pool) },
@@ -111,6 +114,21 @@ async function checkCommits(pool: Pool): Promise<Result> {
   const isLate = delay(COMMIT_MS, late, { signal: timeout.signal }).catch(() => late);
   const commit = confirmDurable(pool).then(() => ok('are confirmed'));
   return Promise.race([commit, isLate]).finally(() => timeout.abort());
+}
+
+const TRIED = new Error('tried');
+
+/** Whether Postgres has space for a mebibyte, in a table that is there for the moment; nothing is committed. */
+async function checkSpace(pool: Pool): Promise<Result> {
+  const outcome: unknown = await pool
+    .begin(async (tx) => {
+      await tx`CREATE TEMP TABLE doctor AS SELECT repeat(md5(n::text), 32) AS text FROM generate_series(1, 1024) n`;
+      throw TRIED;
+    })
+    .catch((error: unknown) => error);
+  if (outcome === TRIED) return ok('Postgres has room');
+  const { code, message } = outcome as Error & { code?: string };
+  return code === DISK_FULL ? failed(`${message}: make room on its disk`) : warning(`not tried: ${message}`);
 }
 
 /** The standby from which processes read while no primary responds. */

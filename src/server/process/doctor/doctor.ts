@@ -1,4 +1,4 @@
-/** `attest doctor`: whether an installation can work. Every check reads; none changes what the service stores. */
+/** `attest doctor`: whether an installation can work. No check changes what the service stores. */
 import type { Config, UpConfig } from '../../../config/config.js';
 import { withShutdownHooks } from '../../core/shutdown.js';
 import { connectPool } from '../../database/connect.js';
