@@ -1,6 +1,7 @@
 /** No space is left: callers are told to come back, nothing acknowledged is lost, and with space all goes on. */
 
 import t, { type Test } from 'tap';
+import type { Pool } from '../../../src/server/database/connect.js';
 import { limitFileSize, MAY_MOUNT, mountSmallDisk } from '../../support/breaking/small-disk.js';
 import { startLoad } from '../../support/calling/load.js';
 import { runHere } from '../../support/calling/run-cli.js';
@@ -10,8 +11,8 @@ import { letLeasesRunOut, untilWitnessed } from '../../support/wait-for-idle.js'
 
 const CLIENTS = 6;
 const DISK_MEGABYTES = 200;
-/** The size of a WAL segment, which Postgres does not survive being unable to write. */
-const LIMIT_BYTES = 16 * 1024 * 1024;
+/** Postgres does not survive being unable to begin one. */
+const WAL_SEGMENT_BYTES = 16 * 1024 * 1024;
 
 /** Space that runs out and comes back. */
 type Space = { scene: Scene; runOut(): Promise<void>; comeBack(): Promise<void> };
@@ -19,7 +20,18 @@ type Space = { scene: Scene; runOut(): Promise<void>; comeBack(): Promise<void> 
 async function smallDisk(t: Test): Promise<Space> {
   const disk = await mountSmallDisk(t, DISK_MEGABYTES);
   const scene = await setScene(t, { dirs: { postgres: disk.path } });
-  return { scene, runOut: async () => disk.fill(), comeBack: async () => disk.free() };
+  const runOut = async () => {
+    await beginWalSegment(scene.pool);
+    disk.fill();
+  };
+  return { scene, runOut, comeBack: async () => disk.free() };
+}
+
+/** Ends the one that is written. */
+async function beginWalSegment(pool: Pool): Promise<void> {
+  await pool`
+    SELECT pg_logical_emit_message(
+      true, 'rest', repeat('x', (${WAL_SEGMENT_BYTES} - (pg_current_wal_lsn() - '0/0') % ${WAL_SEGMENT_BYTES})::integer))`;
 }
 
 /** The file of the log's partition is grown past the limit first, by rows below the log's, so that no more of it can be written. */
@@ -36,7 +48,7 @@ async function boundedFiles(t: Test): Promise<Space> {
     FROM generate_series(1, 10000) n`;
   return {
     scene,
-    runOut: async () => limitFileSize(servers.postgres.pid(), LIMIT_BYTES),
+    runOut: async () => limitFileSize(servers.postgres.pid(), WAL_SEGMENT_BYTES),
     comeBack: async () => {
       limitFileSize(servers.postgres.pid(), undefined);
       await pool`DELETE FROM submission WHERE log_index < 0`;
