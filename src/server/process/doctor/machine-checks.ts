@@ -16,7 +16,7 @@ const MAINTAINED_NODE = 22;
 const MIB = 1024 * 1024;
 const GIB = 1024 * MIB;
 const LITTLE_SPACE = GIB;
-/** A register has a file of no bytes for each size of a log, of which few stay. */
+/** A register has one file of no bytes for each log. */
 const LITTLE_FOR_REGISTER = 16 * MIB;
 const DAY_MS = 86_400_000;
 const RENEWAL_DAYS = 14;
