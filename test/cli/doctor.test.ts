@@ -4,6 +4,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
+import { MAY_MOUNT, mountSmallDisk } from '../support/breaking/small-disk.js';
 import { acknowledgement, newCreation, send } from '../support/calling/load.js';
 import { runHere } from '../support/calling/run-cli.js';
 import { makeServerTls } from '../support/certificates/server-tls.js';
@@ -101,6 +102,16 @@ t.test('each wrong setting fails its own check', async (t) => {
     ['NATS_URL', { NATS_URL: 'nats://127.0.0.1:1' }, { nats: /CONNECTION_REFUSED/ }],
     ['NATS_REPLICAS', { NATS_REPLICAS: '3' }, { nats: /is no cluster/ }],
     [
+      'DATABASE_READ_URL of the primary',
+      { DATABASE_READ_URL: installation.databaseUrl },
+      { DATABASE_READ_URL: /is no replica/ },
+    ],
+    [
+      'DATABASE_READ_URL of nothing',
+      { DATABASE_READ_URL: 'postgres://u:p@127.0.0.1:1/d' },
+      { DATABASE_READ_URL: /ECONNREFUSED/ },
+    ],
+    [
       'a socket without a process',
       { LOG_KEY_FILE: 'live=socket:/nowhere.sock#a,test=socket:/nowhere.sock#b' },
       { 'log keys': /the signing process at \/nowhere\.sock/ },
@@ -152,6 +163,18 @@ t.test('a register in a bucket is raced, and what is wrong with the bucket is na
   t.match(missing.find('register'), { status: 'failed', detail: /bucket does not exist/ });
   t.equal(missing.code, 1);
 });
+
+if (MAY_MOUNT)
+  t.test('a folder without space is named', async (t) => {
+    const { path, fill } = await mountSmallDisk(t, 1);
+    const withFolder = () => examine({ LOG_STORAGE: path });
+    t.match((await withFolder()).find('log storage'), { status: 'ok', detail: /can be written/ });
+    fill();
+    const { find, code } = await withFolder();
+    t.equal(code, 1);
+    t.match(find('log storage'), { status: 'failed', detail: /cannot be written: ENOSPC/ });
+    t.match(find(`disk ${path}`), { status: 'failed', detail: /^0 MiB free: make room/ });
+  });
 
 t.test('the storage of the public log is raced, and what it has of each log is compared', async (t) => {
   const server = await startStore(t);
