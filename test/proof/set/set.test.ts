@@ -140,12 +140,9 @@ t.test('every redaction recomputes, and proves what it shows', async (t) => {
 
 t.test('paths are in the order of their bytes', async (t) => {
   const paths = fc.oneof(pathArbitrary, fc.string({ unit: 'grapheme' }));
-  fc.assert(
-    fc.property(paths, paths, (a, b) => {
-      const order = Buffer.compare(Buffer.from(a), Buffer.from(b));
-      t.equal(Math.sign(comparePaths(a, b)), order, `${a} ${b}`);
-    }),
-  );
+  // Their characters would not do as the names of assertions.
+  const order = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
+  fc.assert(fc.property(paths, paths, (a, b) => Math.sign(comparePaths(a, b)) === order(a, b)));
   t.ok(comparePaths('\uffee', '\u{1f600}') < 0);
   t.ok('\uffee' > '\u{1f600}', 'which is not the order of JavaScript');
 });
