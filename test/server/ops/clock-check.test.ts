@@ -30,7 +30,7 @@ t.test('a process whose clock is not that of the database is not ready', async (
 /** What Node runs first. */
 const A_DAY_LATE = 'data:text/javascript,const{now}=Date;Date.now=()=>now()-864e5';
 
-t.test('a worker says so', async (t) => {
+t.test('a worker whose clock is a day late is not ready', async (t) => {
   const installation = await makeInstallation(t, { env: { NODE_OPTIONS: `--import=${A_DAY_LATE}` } });
   const { opsUrl } = await installation.startWorker();
   await until('it is not ready', async () => {
