@@ -1,7 +1,6 @@
 /** IDs of submissions named on the command line. */
+import { SUBMISSION_ID } from '../../protocol/ids.js';
 import { UsageError } from '../cli.js';
-
-const SUBMISSION_ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
 /** What is wrong with a text that is no ID, behind its name. */
 export const NO_SUBMISSION_ID = 'is not a submission ID, as sub_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T';

@@ -3,12 +3,13 @@ import { resolve, sep } from 'node:path';
 import type { ManifestFields } from '../../proof/export/manifest-fields.js';
 import { MAX_MANIFEST_BYTES } from '../../proof/export/read-manifest.js';
 import { type ManifestOptions, verifyManifest } from '../../proof/export/verify-manifest.js';
+import { EXPORT_ID } from '../../protocol/ids.js';
 import { readInputFile } from '../input/input-file.js';
 import type { ExportFile, ExportFolder } from './find-files.js';
 import { addProblem, type Tally } from './tally.js';
 
 /** The patterns of a folder's path in an export, from its last part to its first. */
-const PLACE = [/^\d\d$/, /^\d\d$/, /^\d{4}$/, /^(?:live|test)$/, /^exp_[0-7][0-9A-HJKMNP-TV-Z]{25}$/];
+const PLACE = [/^\d\d$/, /^\d\d$/, /^\d{4}$/, /^(?:live|test)$/, EXPORT_ID];
 
 /** The place of the origin in the folder of an archive, which any folder could have as its name. */
 const ARCHIVE_PLACE = 4;

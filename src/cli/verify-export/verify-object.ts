@@ -8,6 +8,7 @@ import {
   type ObjectExpectation,
 } from '../../proof/export/object-check.js';
 import type { LineVerifier } from '../../proof/export/verify-line.js';
+import { BATCH_ID } from '../../protocol/ids.js';
 import { errnoReason } from '../input/input-file.js';
 import type { ExportFile } from './find-files.js';
 import { type ObjectReader, openObject } from './read-lines.js';
@@ -23,7 +24,7 @@ export type ObjectDeps = {
 /** With more wrong lines than this the rest of an object is not verified: its size may be a fraud. */
 const MAX_WRONG_LINES = 1000;
 
-const BATCH_NAME = /^(btc_[0-7][0-9A-HJKMNP-TV-Z]{25})\.jsonl(?:\.gz)?$/;
+const OBJECT_NAME = /^(.*)\.jsonl(?:\.gz)?$/;
 
 /**
  * Verifies an object. It must be what a verified manifest of its folder says of it, if one lists it. Returns the range of
@@ -36,8 +37,9 @@ export async function verifyObject(
 ): Promise<BatchRange | undefined> {
   const { tally } = deps;
   tally.objects++;
-  const name = basename(file.path);
-  const check = createObjectCheck({ batchId: BATCH_NAME.exec(name)?.[1], listed });
+  const name = OBJECT_NAME.exec(basename(file.path))?.[1];
+  const batchId = name !== undefined && BATCH_ID.test(name) ? name : undefined;
+  const check = createObjectCheck({ batchId, listed });
   const reader = openObject(file.path, deps.onBytes);
   try {
     await verifyLines(deps, file, reader, { check, isListed: listed !== undefined });

@@ -1,13 +1,10 @@
 /** The fields of a manifest, and their checks before signing and after reading. */
 import type { EnvironmentName } from '../../protocol/environment.js';
+import { BATCH_ID, EXPORT_ID, PROJECT_ID } from '../../protocol/ids.js';
 import { FormatError } from '../bytes/format-error.js';
 
-const ULID = '[0-7][0-9A-HJKMNP-TV-Z]{25}';
-const EXPORT_ID = new RegExp(`^exp_${ULID}$`);
 /** The part of an origin that an archive's folder can have. */
 const ARCHIVE_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/;
-const PROJECT_ID = new RegExp(`^prj_${ULID}$`);
-const BATCH_ID = new RegExp(`^btc_${ULID}$`);
 const SHA256 = /^[0-9a-f]{64}$/;
 const ORIGIN = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}$/;
 const DAY = /^\d{4}-\d\d-\d\d$/;

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { environmentName } from '../../protocol/environment.js';
+import { SUBMISSION_ID } from '../../protocol/ids.js';
 import {
   findPublicArtifact,
   hasPublicLookup,
@@ -38,7 +39,6 @@ export type PublicBundleDeps = Pick<PublicLookupDeps, 'pool' | 'isDefault'> & {
 };
 
 const NEWEST = 20;
-const ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const SHA256 = /^[0-9a-f]{64}$/i;
 /** How long responses stay in caches, and the settings of projects in this process. */
 const TTL_SECONDS = 5;
@@ -68,7 +68,7 @@ export function createPublicBundleReader({
     // Later, so that who waits for a time stamp keeps nobody from reading.
     return { ...bundle, complete: async () => (stampRetrySeconds === undefined ? bundle : found.read()) };
   };
-  return async (id, peer) => (ID.test(id) ? limited(() => read(id), peer) : undefined);
+  return async (id, peer) => (SUBMISSION_ID.test(id) ? limited(() => read(id), peer) : undefined);
 }
 
 function limitReads() {

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { SetAsked } from '../../../proof/verify/steps/set-step.js';
 import { type Verification, verifyBundle } from '../../../proof/verify/verify.js';
 import type { EnvironmentName } from '../../../protocol/environment.js';
+import { PROJECT_ID } from '../../../protocol/ids.js';
 import { printable } from '../../../protocol/printable.js';
 import { type Cli, print, UsageError } from '../../cli.js';
 import { environmentFlag, readJsonFlag } from '../../flags/client-flags.js';
@@ -52,7 +53,6 @@ type Flags = BitcoinFlags &
 /** The maximum of a bundle. */
 const MAX_WITNESSES = 64;
 const MAX_RECEIPT_BYTES = 1024 * 1024;
-const PROJECT_ID = /^prj_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const PROJECT_ID_FORM = 'prj_ and 26 digits and capital letters';
 
 /** `attest verify`. */

@@ -6,6 +6,7 @@ import {
   type ProofBundle,
   ProofBundleSchema,
 } from '../../../../gen/attestation/v1/bundle_pb.js';
+import { BATCH_ID, SUBMISSION_ID } from '../../../protocol/ids.js';
 import type { Problem } from '../../../protocol/problem.js';
 import { BUNDLE_MEDIA_TYPE } from '../../bundle/bundle.js';
 import { fromHex, toHex } from '../../bytes/encoding.js';
@@ -25,9 +26,6 @@ export const MAX_BUNDLE_CHARACTERS = 4 * 1024 * 1024;
 
 /** Maximum number of checkpoints, of witnesses and of hashes in a proof. */
 const MAX_ITEMS = 64;
-
-const SUBMISSION_ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
-const BATCH_ID = /^btc_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
 type Problems = Problem[];
 

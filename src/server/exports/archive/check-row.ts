@@ -4,6 +4,7 @@ import { MetadataState } from '../../../../gen/attestation/v1/attestations_pb.js
 import { toBase64, utf8 } from '../../../proof/bytes/encoding.js';
 import { metadataCommitment, parseStatement, statementText } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
+import { SUBMISSION_ID } from '../../../protocol/ids.js';
 import { leafSha256, recordTextOf, signedText } from '../../attestations/leaf-text.js';
 import { StatementVersion } from '../../attestations/statements/stored-statement.js';
 import { ArchiveError } from './archive-error.js';
@@ -16,7 +17,6 @@ export type RowsOf = {
   readonly dsseKeys: ReadonlySet<string>;
 };
 
-const ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const SHORT = 1_000;
 
 /** The row's id and leaf hash (hex). Throws ArchiveError unless the row has all members, and they agree with its leaf. */
@@ -25,7 +25,7 @@ export function checkRow(row: Members, logIndex: number, of: RowsOf): { id: stri
     throw new ArchiveError(`leaf ${logIndex}: ${problem}`);
   };
   if (row.integer('log_index') !== logIndex) fail('another one is in its place');
-  const id = row.text('id', ID);
+  const id = row.text('id', SUBMISSION_ID);
   if (!of.projects.has(row.text('project'))) fail('its project is not in log.json');
   const dsseKey = row.text('dsse_key', HEX);
   if (!of.dsseKeys.has(dsseKey)) fail('its DSSE key is not in log.json');

@@ -7,6 +7,7 @@ import { jcsBytes } from '../../../proof/bytes/jcs.js';
 import { readManifestEnvelope } from '../../../proof/export/read-manifest.js';
 import { STATEMENT_TYPE } from '../../../proof/statement/stated-submission.js';
 import { environmentName, environmentNumber } from '../../../protocol/environment.js';
+import { PROJECT_ID } from '../../../protocol/ids.js';
 import type { Sql } from '../../database/connect.js';
 import type { Log } from '../../log/store/logs.js';
 import { ArchiveError } from './archive-error.js';
@@ -61,7 +62,6 @@ type PolicyRecord = {
 };
 
 const DAY_MANIFEST = /^\d{4}\/\d\d\/\d\d\/manifest\.json$/;
-const PROJECT_ID = /^prj_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const WITNESS_NAME = /^[a-z0-9-]{1,64}$/;
 const MAX_NAME = 1_000;
 

@@ -1,8 +1,7 @@
 import { FormatError } from '../../../proof/bytes/format-error.js';
+import { SUBMISSION_ID } from '../../../protocol/ids.js';
 import { urlBelow } from '../place.js';
 import type { GivenBundle } from './input-files.js';
-
-const SUBMISSION_ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
 /** Fetches the trust roots of the service that serves the page. Throws FormatError if it cannot. */
 export async function fetchTrustRoots(): Promise<{ text: string; url: string }> {
