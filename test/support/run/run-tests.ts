@@ -63,7 +63,7 @@ export async function runTests(
 export function report(code: number, counts: Counts | undefined, lacking: readonly Lacking[]): number {
   if (counts === undefined) return code;
   const skipped = counts.skipped + filesLacking(lacking).size;
-  const lines = [...printLacking(lacking), printCounts({ ...counts, skipped })];
+  const lines = [...printLacking(lacking), printCounts({ ...counts, skipped }, code)];
   process.stdout.write(`${lines.join('\n')}\n`);
   return code === 0 && process.env.CI && skipped > 0 ? 1 : code;
 }

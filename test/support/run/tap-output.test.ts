@@ -5,7 +5,9 @@ t.test('the counts of a run are those that its TAP ends with', async (t) => {
   t.strictSame(findCounts('# { total: 249, pass: 249 }'), { passed: 249, failed: 0, skipped: 0 });
   const all = findCounts('# { total: 7, pass: 3, fail: 1, todo: 1, skip: 2 }')!;
   t.strictSame(all, { passed: 3, failed: 1, skipped: 3 });
-  t.equal(printCounts(all), '3 passed, 1 failed, 3 skipped');
+  t.equal(printCounts(all, 1), '3 passed, 1 failed, 3 skipped');
+  t.equal(printCounts({ ...all, failed: 0 }, 1), '3 passed, 1 failed, 3 skipped');
+  t.equal(printCounts({ ...all, failed: 0 }, 0), '3 passed, 0 failed, 3 skipped');
   for (const line of ['', '    # { total: 1, pass: 1 }', '# { a: 1 }', 'ok 1 - # { total: 1, pass: 1 }']) {
     t.equal(findCounts(line), undefined, line);
   }

@@ -29,7 +29,7 @@ export function isTelling(line: string): boolean {
   return FILE.test(line) || !PASSED.test(line);
 }
 
-/** One line, in a form that programs read too. */
-export function printCounts({ passed, failed, skipped }: Counts): string {
-  return `${passed} passed, ${failed} failed, ${skipped} skipped`;
+/** One line, in a form that programs read too. A run that ended with another code than 0 has failed, by an error if by no assertion. */
+export function printCounts({ passed, failed, skipped }: Counts, code: number): string {
+  return `${passed} passed, ${code === 0 ? failed : Math.max(failed, 1)} failed, ${skipped} skipped`;
 }
