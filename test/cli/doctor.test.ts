@@ -272,6 +272,14 @@ t.test('a database whose clock differs, and one that is away or silent', async (
   await servers.postgres.start();
 });
 
+t.test('a database of a newer version is named', async (t) => {
+  await pool`INSERT INTO migration (name) VALUES ('9999_later.sql')`;
+  t.teardown(() => pool`DELETE FROM migration WHERE name = '9999_later.sql'`);
+  const { find, code } = await examine();
+  t.equal(code, 0);
+  t.match(find('schema'), { status: 'warning', detail: /newer version \(it has 9999_later\.sql\)/ });
+});
+
 t.test('a database without tables', async (t) => {
   await pool`CREATE DATABASE empty`;
   const url = new URL(installation.databaseUrl);

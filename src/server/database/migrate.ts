@@ -44,14 +44,25 @@ export async function migrate(pool: Pool): Promise<string[]> {
   }
 }
 
-/** Throws if the database cannot be reached or has pending migrations. */
-export async function assertMigrated(pool: Pool): Promise<void> {
+/**
+ * Throws if the database cannot be reached or has pending migrations.
+ *
+ * @returns the newest migration if it is of a newer version, whose database this one can still use
+ */
+export async function assertMigrated(pool: Pool): Promise<string | undefined> {
   const seen = await listSeen(pool).catch((error: Error) => {
     throw new Error(`the database cannot be reached: ${error.message}`, { cause: error });
   });
-  const missing = listFiles().filter((name) => !seen.includes(name));
+  const names = listFiles();
+  const missing = names.filter((name) => !seen.includes(name));
   if (missing.length > 0)
     throw new Error(`the database lacks ${missing.join(', ')}: run attest migrate first`);
+  return findNewer(names, seen);
+}
+
+function findNewer(names: string[], seen: Iterable<string>): string | undefined {
+  const newest = [...seen].sort().at(-1);
+  return newest !== undefined && newest > (names.at(-1) ?? '') ? newest : undefined;
 }
 
 /** Waits without a statement of its own: an index is not built concurrently as long as an older statement runs. */
@@ -77,13 +88,11 @@ async function runMissing(connection: Connection, names: string[]): Promise<stri
   await connection`CREATE TABLE IF NOT EXISTS migration (name text PRIMARY KEY, ran_at timestamptz NOT NULL DEFAULT now())`;
   await adopt(connection);
   const seen = new Set(await listSeen(connection));
-  const unknown = [...seen].filter((name) => !names.includes(name)).sort();
-  const newest = names.at(-1) ?? '';
-  if (unknown.some((name) => name > newest)) {
+  const newer = findNewer(names, seen);
+  if (newer !== undefined)
     throw new Error(
-      `the database is of a newer version (it has ${unknown.at(-1)}); run that version or restore a backup`,
+      `the database is of a newer version (it has ${newer}); run that version or restore a backup`,
     );
-  }
   const missing = names.filter((name) => !seen.has(name));
   for (const name of missing) {
     const [text = '', outside] = readFileSync(FOLDER + name, 'utf8').split(OUTSIDE);

@@ -33,13 +33,7 @@ export function serverChecks({ pool, config, statementTimeoutMs }: Database): Ch
     { name: 'postgres', run: async () => checkServer(pool, config, statementTimeoutMs) },
     { name: 'clock', run: async () => [await checkClock(pool)] },
     ...(config.databaseReadUrl === undefined ? [] : [readReplicaCheck(config.databaseReadUrl)]),
-    {
-      name: 'schema',
-      run: async () => {
-        await assertMigrated(pool);
-        return [ok('up to date')];
-      },
-    },
+    { name: 'schema', run: async () => [await checkSchema(pool)] },
   ];
 }
 
@@ -129,6 +123,14 @@ async function checkSpace(pool: Pool): Promise<Result> {
   if (outcome === TRIED) return ok('Postgres has room');
   const { code, message } = outcome as Error & { code?: string };
   return code === DISK_FULL ? failed(`${message}: make room on its disk`) : warning(`not tried: ${message}`);
+}
+
+async function checkSchema(pool: Pool): Promise<Result> {
+  const newer = await assertMigrated(pool);
+  if (newer === undefined) return ok('up to date');
+  return warning(
+    `the database is of a newer version (it has ${newer}): upgrade this program too, unless you went back to it`,
+  );
 }
 
 /** The standby from which processes read while no primary responds. */
