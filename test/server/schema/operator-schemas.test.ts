@@ -1,13 +1,8 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+/** Schemas of operators: which are read, what they say of metadata, and what is written about it. */
 import type { JsonObject } from '@bufbuild/protobuf';
-import t, { type Test } from 'tap';
-import {
-  loadSchemas,
-  SchemaLoadError,
-  type SchemaRegistry,
-  validateMetadata,
-} from '../../../src/server/schema/registry.js';
+import t from 'tap';
+import { validateMetadata } from '../../../src/server/schema/registry.js';
+import { problemsOf, withSchemas } from './operator-schemas.js';
 
 const BUILT_IN = [
   'evaluation.v1',
@@ -17,25 +12,6 @@ const BUILT_IN = [
   'slsa.provenance.v1',
   'ui_snapshot.v1',
 ];
-
-/** The problems of metadata, a line each; none when it is valid. */
-function problemsOf(metadata: JsonObject, schemas: SchemaRegistry): string[] {
-  const verdict = validateMetadata(schemas, metadata);
-  return !('errors' in verdict) ? [] : verdict.errors.map(({ path, message }) => `${path} ${message}`);
-}
-
-/** A registry with schemas of an operator, by their files' names. */
-function withSchemas(t: Test, files: Record<string, unknown>): SchemaRegistry {
-  const dir = t.testdir(
-    Object.fromEntries(
-      Object.entries(files).map(([name, schema]) => [
-        name,
-        typeof schema === 'string' ? schema : JSON.stringify(schema),
-      ]),
-    ),
-  );
-  return loadSchemas({ dir });
-}
 
 t.test('an operator adds schemas as files', async (t) => {
   const schemas = withSchemas(t, {
@@ -120,83 +96,6 @@ t.test('a message about a long choice is cut between characters', async (t) => {
   }
 });
 
-t.test('text made to take long is answered by every format of JSON Schema', async (t) => {
-  const formats = [
-    'date-time',
-    'date',
-    'time',
-    'duration',
-    'email',
-    'hostname',
-    'ipv4',
-    'ipv6',
-    'uri',
-    'uuid',
-  ];
-  const international = ['iri', 'iri-reference', 'idn-hostname', 'idn-email'];
-  const more = [
-    ...international,
-    'uri-reference',
-    'uri-template',
-    'json-pointer',
-    'relative-json-pointer',
-    'regex',
-  ];
-  const schemas = withSchemas(t, {
-    'all.json': {
-      properties: Object.fromEntries([...formats, ...more].map((format) => [format, { format }])),
-    },
-  });
-  const texts = [
-    'ü',
-    'ü.',
-    'http://ü/',
-    'http://a:1@::',
-    'a.',
-    '1:',
-    '%20',
-    'a@',
-    '{a}',
-    '0',
-    '~0',
-    '-',
-    '(',
-  ];
-  for (const text of texts) {
-    const long = `${text.repeat(60_000 / text.length)} \n`;
-    const metadata = Object.fromEntries([...formats, ...more].map((format) => [format, long]));
-    const problems = problemsOf({ schema: 'all', ...metadata }, schemas);
-    t.ok(problems.length >= formats.length, text);
-    t.ok(problems.join().length < 2000, text);
-  }
-});
-
-t.test('formats of text in any script are those of their ASCII form', async (t) => {
-  const schemas = withSchemas(t, {
-    'i.json': {
-      properties: Object.fromEntries(
-        ['iri', 'iri-reference', 'idn-hostname', 'idn-email'].map((format) => [format, { format }]),
-      ),
-    },
-  });
-  const texts: Record<string, { good: string[]; bad: string[] }> = {
-    iri: { good: ['https://bücher.example/ü?ü#ü', 'urn:a:b'], bad: ['/ü', 'https://a b', 'ü', 'a:\ud800'] },
-    'iri-reference': { good: ['/ü', '../ä', '#ö', 'https://a.example', ''], bad: ['a b', '%', '\\ü'] },
-    'idn-hostname': {
-      good: ['bücher.example', 'example.com', '例え.テスト'],
-      bad: ['ü b', 'ü/a', 'a/b', 'ü_a', '-a', `${'ü'.repeat(300)}`],
-    },
-    'idn-email': {
-      good: ['jörg@bücher.example', 'a@b.example'],
-      bad: ['jörg', '@ü.example', 'a@ü/b', 'a b@ü.example'],
-    },
-  };
-  for (const [format, { good, bad }] of Object.entries(texts)) {
-    for (const text of good) t.strictSame(problemsOf({ schema: 'i', [format]: text }, schemas), [], text);
-    for (const text of bad) t.equal(problemsOf({ schema: 'i', [format]: text }, schemas).length, 1, text);
-  }
-});
-
 t.test('annotations of a schema are no mistakes', async (t) => {
   const schemas = withSchemas(t, {
     'a.json': {
@@ -242,77 +141,6 @@ t.test('a file may begin with a byte order mark', async (t) => {
   t.strictSame(problemsOf({ schema: 'marked', x: 1 }, schemas), ['/x must be a string']);
 });
 
-t.test('unusable files are reported together, each by its path', async (t) => {
-  const remote = { $ref: 'https://example.com/other.json' };
-  const files: Record<string, [schema: unknown, problem: string]> = {
-    'Upper.json': [{}, 'its name must be at most 64 of a-z, 0-9, ., _ and -, from a letter or digit on'],
-    '-dash.json': [{}, 'its name must be'],
-    [`${'x'.repeat(65)}.json`]: [{}, 'its name must be'],
-    'purl.json': [{}, 'there is another schema named purl'],
-    'text.json': ['{"type":', 'it is not JSON:'],
-    'list.json': [[], 'it must hold a JSON object'],
-    'true.json': ['true', 'it must hold a JSON object'],
-    'draft7.json': [
-      { $schema: 'http://json-schema.org/draft-07/schema#' },
-      'its $schema must be https://json-schema.org/draft/2020-12/schema',
-    ],
-    'async.json': [{ $async: true }, 'it must not have $async'],
-    'type.json': [{ properties: { x: { type: 'text' } } }, 'it is not a JSON Schema: /properties/x/type'],
-    'keyword.json': [{ propertys: {} }, 'strict mode: unknown keyword: "propertys"'],
-    'format.json': [{ properties: { x: { format: 'colour' } } }, 'unknown format "colour"'],
-    'url.json': [{ properties: { x: { format: 'url' } } }, 'unknown format "url"'],
-    'pattern.json': [{ properties: { x: { pattern: '(' } } }, 'Invalid regular expression: '],
-    'remote.json': [
-      { properties: { x: remote } },
-      'it refers to https://example.com/other.json, which is not in the file',
-    ],
-    'sibling.json': [
-      { properties: { x: { $ref: 'purl.json' } } },
-      'it refers to purl.json, which is not in the file',
-    ],
-    'nowhere.json': [
-      { properties: { x: { $ref: '#/$defs/x' } } },
-      'it refers to #/$defs/x, which is not in the file',
-    ],
-    'closed.json': [{ additionalProperties: false }, 'it must allow a member schema with the value closed'],
-    'named.json': [
-      { properties: { schema: { const: 'other' } } },
-      'it must allow a member schema with the value named',
-    ],
-    'relative.json': [{ 'x-predicate-type': 'test/v1' }, 'its x-predicate-type must be an absolute URI'],
-    'spaced.json': [{ 'x-predicate-type': 'urn:a b' }, 'its x-predicate-type must be an absolute URI'],
-    'number.json': [{ 'x-predicate-type': 7 }, 'its x-predicate-type must be an absolute URI'],
-    'long.json': [
-      { 'x-predicate-type': `urn:${'x'.repeat(509)}` },
-      'its x-predicate-type must be an absolute URI of at most 512 characters',
-    ],
-    'ours.json': [
-      { 'x-predicate-type': 'URN:attestation-service:submission:v1' },
-      'its x-predicate-type must not begin with urn:attestation-service:',
-    ],
-    'large.json': [`{"title":"${'x'.repeat(1 << 20)}"}`, 'it is larger than 1 MiB'],
-  };
-  const dir = t.testdir({ 'good.json': '{}' });
-  for (const [name, [schema]] of Object.entries(files)) {
-    writeFileSync(join(dir, name), typeof schema === 'string' ? schema : JSON.stringify(schema));
-  }
-  mkdirSync(join(dir, 'folder.json'));
-  files['folder.json'] = ['', 'it is not a file'];
-  try {
-    loadSchemas({ dir });
-    t.fail('they are accepted');
-  } catch (error) {
-    t.type(error, SchemaLoadError);
-    const [title, ...lines] = (error as Error).message.split('\n');
-    t.equal(title, 'metadata schemas cannot be used:');
-    t.equal(lines.length, Object.keys(files).length, lines.join('\n'));
-    for (const [name, [, problem]] of Object.entries(files)) {
-      const line = lines.find((one) => one.startsWith(`${join(dir, name)}: `)) ?? '';
-      t.ok(line.startsWith(`${join(dir, name)}: ${problem}`), `${name}: ${line.slice(dir.length)}`);
-    }
-  }
-});
-
 t.test('a schema says by an annotation of which type public statements are', async (t) => {
   const schemas = withSchemas(t, {
     'scan.json': {
@@ -333,8 +161,4 @@ t.test('a schema says by an annotation of which type public statements are', asy
     ['ui_snapshot.v1', undefined],
   ]);
   t.ok(validateMetadata(schemas, { schema: 'scan', found: 1 }).ok);
-});
-
-t.test('a missing directory is reported', async (t) => {
-  t.throws(() => loadSchemas({ dir: join(t.testdir({}), 'gone') }), { message: /gone: ENOENT/ });
 });
