@@ -7,7 +7,7 @@ import t from 'tap';
 import { makeProject } from '../../src/server/process/first-keys.js';
 import { ARTIFACT } from '../proof/sample.js';
 import { CHANGES } from '../proof/verify/changes.js';
-import { FORGERIES } from '../proof/verify/forgeries.js';
+import { FORGERIES } from '../proof/verify/forgeries/forgeries.js';
 import { futureBundles } from '../proof/verify/future.js';
 import { mine, STATED } from '../proof/verify/public-sample.js';
 import { changed, failures, good, other, rootsOf, trustRoots, verify } from '../proof/verifying.js';

@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import t from 'tap';
 import { ARTIFACT } from '../../proof/sample.js';
-import { FORGERIES } from '../../proof/verify/forgeries.js';
+import { FORGERIES } from '../../proof/verify/forgeries/forgeries.js';
 import { mine, SECOND_ARTIFACT, STATED } from '../../proof/verify/public-sample.js';
 import { good } from '../../proof/verifying.js';
 import { runHere } from '../../support/calling/run-cli.js';

@@ -3,7 +3,8 @@ import { utf8 } from '../../../src/proof/bytes/encoding.js';
 import { isPublic } from '../../../src/proof/statement/statement.js';
 import { PROJECT } from '../sample.js';
 import { failures, good, sample, verify } from '../verifying.js';
-import { erased, FORGERIES } from './forgeries.js';
+import { FORGERIES } from './forgeries/forgeries.js';
+import { erased } from './forgeries/restored.js';
 import { mine, OTHER_ARTIFACT, SECOND_ARTIFACT, STATED } from './public-sample.js';
 
 t.test('a public statement is verified, with its predicate and identity', async (t) => {
