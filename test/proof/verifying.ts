@@ -7,7 +7,9 @@ import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
 import type { SigstoreBundle } from '../../src/proof/bundle/sigstore-bundle.js';
 import { type Verification, type VerifyOptions, verifyBundle } from '../../src/proof/verify/verify.js';
 import { restJson } from './rest-json.js';
-import { ARTIFACT, makeSample, makeService, makeTrustRoots, NOW, type Service } from './sample.js';
+import { ARTIFACT, makeService, NOW, type Service } from './sample.js';
+import { makeSample } from './sample-bundles.js';
+import { makeTrustRoots } from './sample-trust-roots.js';
 
 export const STEPS = [
   'shape',

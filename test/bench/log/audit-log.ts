@@ -11,7 +11,8 @@ import { parseTilePath, TILE_WIDTH } from '../../../src/proof/log/tile-path.js';
 import { leafRecord } from '../../../src/proof/statement/leaf.js';
 import { listen } from '../../../src/server/core/http/listen.js';
 import { restJson } from '../../proof/rest-json.js';
-import { makeService, makeTrustRoots } from '../../proof/sample.js';
+import { makeService } from '../../proof/sample.js';
+import { makeTrustRoots } from '../../proof/sample-trust-roots.js';
 
 const DISTINCT_BUNDLES = 64;
 const SIGNATURE_BYTES = 71;

@@ -15,7 +15,8 @@ import { TILE_WIDTH, tilePath } from '../../../src/proof/log/tile-path.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../../src/proof/statement/dsse.js';
 import { leafOf } from '../../../src/proof/statement/leaf.js';
 import { restJson } from '../../proof/rest-json.js';
-import { makeService, makeTrustRoots, type Service } from '../../proof/sample.js';
+import { makeService, type Service } from '../../proof/sample.js';
+import { makeTrustRoots } from '../../proof/sample-trust-roots.js';
 import { listen } from '../../support/servers/rpc-server.js';
 
 /** An entry by a service. */

@@ -9,7 +9,7 @@ import { createSet } from '../../../src/proof/set/create-set.js';
 import type { NotBefore } from '../../../src/proof/set/head.js';
 import { makeFolder, presentOf, sortedPaths } from '../../client/files/folders.js';
 import { restJson } from '../../proof/rest-json.js';
-import { makeSample } from '../../proof/sample.js';
+import { makeSample } from '../../proof/sample-bundles.js';
 import { service, trustRoots } from '../../proof/verifying.js';
 
 /** The text of the set of files whose content is their path, and its head. */

@@ -7,7 +7,8 @@ import { ProofBundleSchema } from '../../../gen/attestation/v1/bundle_pb.js';
 import { utf8 } from '../../../src/proof/bytes/encoding.js';
 import { makeFolder } from '../../client/files/folders.js';
 import { restJson } from '../../proof/rest-json.js';
-import { LOG_INDEX, makeSamples, PROJECT, type Service } from '../../proof/sample.js';
+import { LOG_INDEX, PROJECT, type Service } from '../../proof/sample.js';
+import { makeSamples } from '../../proof/sample-bundles.js';
 import { type Bundle, service, trustRoots } from '../../proof/verifying.js';
 
 /** The bundles of files whose content is their path, as one batch: all have the same checkpoints and evidence. */

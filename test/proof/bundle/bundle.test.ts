@@ -14,7 +14,8 @@ import { parseCheckpoint } from '../../../src/proof/log/checkpoint.js';
 import { leafHash, verifyInclusion } from '../../../src/proof/log/merkle.js';
 import { tlogProof } from '../../../src/proof/log/tlog-proof.js';
 import { dsseKeyHint } from '../../../src/proof/statement/dsse.js';
-import { BATCH, LATER_SIZE, LOG_INDEX, makeSample, makeService, SUBMITTED_AT } from '../sample.js';
+import { BATCH, LATER_SIZE, LOG_INDEX, makeService, SUBMITTED_AT } from '../sample.js';
+import { makeSample } from '../sample-bundles.js';
 
 const service = await makeService(t.testdir());
 const { bundle, statement } = await makeSample(service);

@@ -7,7 +7,8 @@ import { encodeOts, parseOtsOf } from '../../../src/proof/opentimestamps/detache
 import { attestationsOf } from '../../../src/proof/opentimestamps/timestamp.js';
 import { runForeign } from '../../support/witnesses/opentimestamps/foreign.js';
 import { bitcoinEvidence, HEIGHT, MINED_AT, timestampOver } from '../opentimestamps/bitcoin-evidence.js';
-import { LOG_INDEX, makeSample } from '../sample.js';
+import { LOG_INDEX } from '../sample.js';
+import { makeSample } from '../sample-bundles.js';
 import { service } from '../verifying.js';
 
 const { bundle } = await makeSample(service, ['log', 'tsa', 'calendar']);

@@ -18,7 +18,9 @@ import { inclusionProof } from '../../../src/proof/log/tile-proof.js';
 import { verifyBundle } from '../../../src/proof/verify/verify.js';
 import { verifyReceipt } from '../../../src/proof/verify/verify-receipt.js';
 import { deriveReceiptKey } from '../../../src/server/keys/receipt-key.js';
-import { ARTIFACT, makeSample, makeService, makeTrustRoots, NOW, SUBMISSION_ID } from '../sample.js';
+import { ARTIFACT, makeService, NOW, SUBMISSION_ID } from '../sample.js';
+import { makeSample } from '../sample-bundles.js';
+import { makeTrustRoots } from '../sample-trust-roots.js';
 
 const service = await makeService(t.testdir());
 const logKey = generateKeyPairSync('ed25519').privateKey;

@@ -18,7 +18,9 @@ import {
 } from '../../../src/proof/log/note.js';
 import { verifyBundle } from '../../../src/proof/verify/verify.js';
 import { mlDsaKeyPem, parseMlDsaKey } from '../../../src/server/keys/ml-dsa-key.js';
-import { ARTIFACT, ed25519, makeSample, makeService, makeTrustRoots, NOW } from '../sample.js';
+import { ARTIFACT, ed25519, makeService, NOW } from '../sample.js';
+import { makeSample } from '../sample-bundles.js';
+import { makeTrustRoots } from '../sample-trust-roots.js';
 
 const SEED = Uint8Array.from({ length: 32 }, (_, i) => i);
 const TIME = 1_700_000_000;

@@ -9,7 +9,9 @@ import { checkLogSignature } from '../../../src/proof/log/log-signature.js';
 import { encodeVerifierKey, ML_DSA_44_NOTE_KEY, noteKey, parseNote } from '../../../src/proof/log/note.js';
 import { verifyBundle } from '../../../src/proof/verify/verify.js';
 import { mlDsaKeyPem, parseMlDsaKey } from '../../../src/server/keys/ml-dsa-key.js';
-import { ARTIFACT, makeSample, makeService, makeTrustRoots, NOW } from '../sample.js';
+import { ARTIFACT, makeService, NOW } from '../sample.js';
+import { makeSample } from '../sample-bundles.js';
+import { makeTrustRoots } from '../sample-trust-roots.js';
 
 const dir = t.testdir();
 const plain = await makeService(join(dir, 'service'));

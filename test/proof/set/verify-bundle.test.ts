@@ -10,7 +10,8 @@ import { readSet } from '../../../src/proof/set/read-set.js';
 import { proveMember } from '../../../src/proof/set/set-proof.js';
 import type { Verification, VerifyOptions } from '../../../src/proof/verify/verify.js';
 import { restJson } from '../rest-json.js';
-import { ARTIFACT, makeSample, NOW } from '../sample.js';
+import { ARTIFACT, NOW } from '../sample.js';
+import { makeSample } from '../sample-bundles.js';
 import { blocked, failures, good, STEPS, service, trustRoots, verify } from '../verifying.js';
 import { contentOf, entryOf, NOT_BEFORE, piecesOf, sorted, textOf } from './set-sample.js';
 

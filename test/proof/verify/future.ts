@@ -9,7 +9,8 @@ import { fromBase64, toBase64 } from '../../../src/proof/bytes/encoding.js';
 import type { Verdict } from '../../../src/proof/verify/verify.js';
 import { requestTimestamp } from '../../../src/server/witnessing/clients/rfc3161.js';
 import { restJson } from '../rest-json.js';
-import { ed25519, makeSample, type Service } from '../sample.js';
+import { ed25519, type Service } from '../sample.js';
+import { makeSample } from '../sample-bundles.js';
 import { type Bundle, changed, good, other, otherGood, service } from '../verifying.js';
 
 /** `says` is in the message of a check. */

@@ -7,16 +7,8 @@ import { sha256 } from '../../../src/proof/bytes/primitives.js';
 import { type PublicStatement, publicStatementText } from '../../../src/proof/statement/public-statement.js';
 import { requestTimestamp } from '../../../src/server/witnessing/clients/rfc3161.js';
 import { restJson } from '../rest-json.js';
-import {
-  ARTIFACT,
-  LOG_INDEX,
-  makeSamples,
-  PROJECT,
-  type Service,
-  SUBMISSION_ID,
-  SUBMITTED_AT,
-  type Subject,
-} from '../sample.js';
+import { ARTIFACT, LOG_INDEX, PROJECT, type Service, SUBMISSION_ID, SUBMITTED_AT } from '../sample.js';
+import { makeSamples, type Subject } from '../sample-bundles.js';
 import { type Bundle, service } from '../verifying.js';
 
 /** The artifact of the other submission. */

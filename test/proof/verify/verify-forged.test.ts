@@ -4,7 +4,8 @@ import { toBase64, utf8 } from '../../../src/proof/bytes/encoding.js';
 import { signCheckpoint } from '../../../src/proof/log/checkpoint.js';
 import { parseNote } from '../../../src/proof/log/note.js';
 import { restJson } from '../rest-json.js';
-import { ARTIFACT, BATCH, LOG_INDEX, METADATA, makeSamples, SUBMISSION_ID } from '../sample.js';
+import { ARTIFACT, BATCH, LOG_INDEX, METADATA, SUBMISSION_ID } from '../sample.js';
+import { makeSamples } from '../sample-bundles.js';
 import { type Bundle, changed, failures, good, sample, service, trustRoots, verify } from '../verifying.js';
 
 t.test('no part of another bundle of the same batch makes a bundle say more than it did', async (t) => {

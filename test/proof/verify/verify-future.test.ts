@@ -2,7 +2,8 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
 import { ProofBundleSchema } from '../../../gen/attestation/v1/bundle_pb.js';
 import { restJson } from '../rest-json.js';
-import { makeSample, type Service } from '../sample.js';
+import type { Service } from '../sample.js';
+import { makeSample } from '../sample-bundles.js';
 import { type Bundle, changed, failures, good, other, service, verify } from '../verifying.js';
 import { futureBundles } from './future.js';
 

@@ -4,7 +4,7 @@ import { ProofBundleSchema } from '../../../gen/attestation/v1/bundle_pb.js';
 import { utf8 } from '../../../src/proof/bytes/encoding.js';
 import type { VerifyOptions } from '../../../src/proof/verify/verify.js';
 import { restJson } from '../rest-json.js';
-import { makeSample } from '../sample.js';
+import { makeSample } from '../sample-bundles.js';
 import { changed, good, otherGood, STEPS, sample, service, verify } from '../verifying.js';
 
 t.test('hostile input is rejected, quickly and without an exception', async (t) => {

@@ -11,7 +11,7 @@ import { FUZZ } from '../../support/fuzz.js';
 import { mineHeader } from '../../support/witnesses/opentimestamps/block.js';
 import { bitcoinEvidence, HEIGHT, MINED_AT, timestampOver } from '../opentimestamps/bitcoin-evidence.js';
 import { restJson } from '../rest-json.js';
-import { makeSample } from '../sample.js';
+import { makeSample } from '../sample-bundles.js';
 import { type Bundle, failures, rootsOf, service, verify } from '../verifying.js';
 
 const { bundle } = await makeSample(service, ['log', 'calendar']);

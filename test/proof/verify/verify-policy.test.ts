@@ -2,14 +2,10 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import t from 'tap';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { instantText } from '../../../src/proof/verify/instant.js';
-import {
-  COSIGNATURE_PROVES,
-  makeSample,
-  makeTrustRoots,
-  NOW,
-  type SampleWitness,
-  STAMP_PROVES,
-} from '../sample.js';
+import { NOW, STAMP_PROVES } from '../sample.js';
+import { makeSample } from '../sample-bundles.js';
+import { makeTrustRoots } from '../sample-trust-roots.js';
+import { COSIGNATURE_PROVES, type SampleWitness } from '../sample-witnesses.js';
 import { blocked, failures, good, rootsOf, service, verify } from '../verifying.js';
 
 const HOUR = 3_600_000;

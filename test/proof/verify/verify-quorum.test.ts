@@ -4,7 +4,8 @@ import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import type { Policy } from '../../../src/proof/verify/steps/policy-step.js';
 import { draws } from '../../server/json/random-message.js';
 import { FUZZ } from '../../support/fuzz.js';
-import { makeSample, type SampleWitness } from '../sample.js';
+import { makeSample } from '../sample-bundles.js';
+import type { SampleWitness } from '../sample-witnesses.js';
 import { blocked, failures, rootsOf, service, verify } from '../verifying.js';
 
 const quorum = (threshold: number, ...members: string[]) => ({ threshold, members });

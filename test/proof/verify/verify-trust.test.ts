@@ -3,7 +3,9 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import t from 'tap';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import type { TrustRoots } from '../../../gen/attestation/v1/service_pb.js';
-import { makeSample, makeTrustRoots, STAMP_PROVES, STAMPED_AT } from '../sample.js';
+import { STAMP_PROVES, STAMPED_AT } from '../sample.js';
+import { makeSample } from '../sample-bundles.js';
+import { makeTrustRoots } from '../sample-trust-roots.js';
 import { blocked, failures, good, other, rootsOf, service, trustRoots, verify } from '../verifying.js';
 
 t.test('a bundle is worth nothing under the trust roots of another service', async (t) => {

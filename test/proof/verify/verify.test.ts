@@ -7,17 +7,10 @@ import { sha256 } from '../../../src/proof/bytes/primitives.js';
 import { dsseKeyHint } from '../../../src/proof/statement/dsse.js';
 import { instantText } from '../../../src/proof/verify/instant.js';
 import type { VerifyOptions } from '../../../src/proof/verify/verify.js';
-import {
-  ARTIFACT,
-  COSIGNATURE_PROVES,
-  METADATA,
-  makeSample,
-  makeService,
-  makeTrustRoots,
-  PROJECT,
-  STAMP_PROVES,
-  SUBMISSION_ID,
-} from '../sample.js';
+import { ARTIFACT, METADATA, makeService, PROJECT, STAMP_PROVES, SUBMISSION_ID } from '../sample.js';
+import { makeSample } from '../sample-bundles.js';
+import { makeTrustRoots } from '../sample-trust-roots.js';
+import { COSIGNATURE_PROVES } from '../sample-witnesses.js';
 import {
   blocked,
   changed,
