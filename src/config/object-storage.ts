@@ -29,8 +29,9 @@ const BUCKET = /^[a-z0-9][a-z0-9._-]{1,221}$/;
 const SEGMENT = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$/;
 const MAX_PREFIX = 512;
 
-function isObjectStorage(text: string): boolean {
-  return /^(?:s3|gs|az):\/\//i.test(text);
+/** Also a mistyped one, such as `s3:/bucket`: no folder is called so. */
+function isUrl(text: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:\//i.test(text);
 }
 
 /** `s3://bucket/prefix?region=…`, `gs://bucket/prefix`, `az://container/prefix?account_url=…`. */
@@ -39,7 +40,7 @@ export const objectStorage: SettingType<ObjectStorage> = {
   secret: true,
   fromFile: true,
   parse: (text) => {
-    if (!isObjectStorage(text) || !URL.canParse(text)) throw new InvalidValue();
+    if (!/^(?:s3|gs|az):\/\//i.test(text) || !URL.canParse(text)) throw new InvalidValue();
     const url = new URL(text);
     const kind = url.protocol.slice(0, -1) as Kind;
     if (url.username !== '' || url.password !== '' || url.port !== '' || url.hash !== '')
@@ -60,7 +61,7 @@ export const storage: SettingType<Storage> = {
   secret: true,
   fromFile: true,
   parse: (text) =>
-    isObjectStorage(text) ? { storage: objectStorage.parse(text) } : { folder: resolve(path.parse(text)) },
+    isUrl(text) ? { storage: objectStorage.parse(text) } : { folder: resolve(path.parse(text)) },
 };
 
 function readPrefix(path: string): string {

@@ -1,7 +1,7 @@
 /** The URLs that name a store of objects, and what is wrong with others. */
 import t from 'tap';
 import { InvalidValue } from '../../src/config/invalid-value.js';
-import { objectStorage } from '../../src/config/object-storage.js';
+import { objectStorage, storage } from '../../src/config/object-storage.js';
 
 t.test('buckets and containers, with prefix and options', async (t) => {
   t.same(objectStorage.parse('s3://logs'), { kind: 's3', bucket: 'logs', prefix: '', options: {} });
@@ -30,6 +30,12 @@ t.test('buckets and containers, with prefix and options', async (t) => {
       options: { account_url: account, sas_token: 'sp=rcw&sig=x' },
     },
   );
+});
+
+t.test('a mistyped URL is no folder', async (t) => {
+  for (const text of ['s3:/logs', 'S3:/logs', 'gs:/logs/a', 'ftp://logs/a', 'file:///logs'])
+    t.throws(() => storage.parse(text), InvalidValue, text);
+  for (const text of ['/logs', 'logs/a:b', 'c:logs']) t.match(storage.parse(text), { folder: /logs/ }, text);
 });
 
 t.test('every other text is an error without its secrets', async (t) => {
