@@ -7,6 +7,7 @@ import { encodeVerifierKey, noteKey } from '../../src/proof/log/note.js';
 import { connectPool, type Pool } from '../../src/server/database/connect.js';
 import { migrate } from '../../src/server/database/migrate.js';
 import { rawEd25519PublicKey } from '../../src/server/keys/secrets.js';
+import { openBackup } from '../../src/server/process/backup-reader.js';
 import { acknowledgement, newCreation, send } from '../support/calling/load.js';
 import { runHere } from '../support/calling/run-cli.js';
 import { setScene } from '../support/fault-fixture.js';
@@ -94,6 +95,20 @@ t.test('a backup that lacks the newest leaves contradicts nothing', async (t) =>
     /contradicts nothing, lacks 20 of 320 published leaves \(300 leaves, \d+ batches, the newest of 20/,
   );
   t.match(await verify(database), { code: 0, log: { missing: 0, problems: [] } }, 'the database itself');
+});
+
+t.test('a database that goes on meanwhile contradicts nothing', async (t) => {
+  await useDatabase(database, async (pool) => {
+    const reader = await openBackup(pool);
+    const log = (await reader.list()).find(({ leaves }) => leaves > 0)!;
+    const size = log.leaves + LATER;
+    await submit(api.baseUrl, LATER);
+    await published(database, size);
+    t.same((await reader.derive(log, [], () => {})).problems, []);
+    await pool`UPDATE tile SET hashes = hashes || '\\x00' WHERE level = 0 AND tile_index = 1`;
+    t.match((await reader.derive(log, [], () => {})).problems, [/the tile of leaves 256 to/]);
+    await pool`UPDATE tile SET hashes = substr(hashes, 1, length(hashes) - 1) WHERE level = 0 AND tile_index = 1`;
+  });
 });
 
 t.test('the newest batch must not be older than --max-age', async (t) => {
