@@ -178,6 +178,8 @@ t.test('a log continues with a key of a signing process that is sometimes unavai
   );
 
   const early = await submit();
+  await restart();
+  t.equal((await readyz()).status, 503, 'started without it, the worker serves the other logs');
   // A receipt needs two leaves.
   await submit();
 

@@ -13,9 +13,9 @@ import {
 } from './store/logs.js';
 
 /**
- * Creates the first log of each lane if it is missing. Lanes that exist stay. Throws if a log exists under another origin, or if one
- * that has not ended has a key that this process does not hold: both are fixed when the log is created. An ML-DSA-44 key
- * may be added later, and is fixed then.
+ * Creates the first log of each lane if it is missing. Lanes that exist stay. Throws if a log exists under another origin, or if
+ * this process holds no key of an environment's logs: both are fixed when a log is created. If it lacks the key of some, it
+ * serves the others, and seals nothing of those. An ML-DSA-44 key may be added later, and is fixed then.
  */
 export async function setUpLogs(
   pool: Pool,
@@ -39,10 +39,12 @@ export async function setUpLogs(
         );
       }
     }
-    const signed = logs.filter((log) => log.environment === number && log.endedAt === null);
-    const foreign = signed.find(({ publicKey }) => !held.some((key) => Buffer.compare(key, publicKey) === 0));
-    if (foreign !== undefined) {
-      throw new Error(`LOG_KEY_FILE does not hold the key that the log ${foreign.origin} was created with`);
+    const existing = logs.filter((log) => log.environment === number);
+    const isHeld = existing.some(({ publicKey }) => held.some((key) => Buffer.compare(key, publicKey) === 0));
+    if (existing[0] !== undefined && !isHeld) {
+      throw new Error(
+        `LOG_KEY_FILE does not hold the key that the log ${existing[0].origin} was created with`,
+      );
     }
   }
   await publishReceiptKeys(pool, keys);
