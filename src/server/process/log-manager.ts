@@ -113,8 +113,7 @@ async function startEpoch(
       `the log ${active.origin} is not frozen; a new epoch of it needs another key (--key, --ml-dsa-key)`,
     );
   }
-  const epoch = active.epoch + 1;
-  const origin = `${logName({ environment: number, lane, epoch })}.${logDomain(active)}`;
+  const { epoch, origin } = await findFreeEpoch(register, active);
   await pool.begin(async (tx) => {
     if (!(await ensureLog(tx, { environment: number, lane, epoch, origin, publicKey, mlDsaPublicKey })))
       return;
@@ -137,6 +136,14 @@ async function startEpoch(
     witnesses.map(({ witness }) => witness),
   );
   return readStatus(pool, register, all, started);
+}
+
+/** The next epoch that the register lacks: another database of the installation may have begun some. */
+async function findFreeEpoch(register: Register, log: Log): Promise<{ epoch: number; origin: string }> {
+  for (let epoch = log.epoch + 1; ; epoch++) {
+    const origin = `${logName({ ...log, epoch })}.${logDomain(log)}`;
+    if ((await register.read(origin)) === undefined) return { epoch, origin };
+  }
 }
 
 function areSame(a: Uint8Array | null, b: Uint8Array | null): boolean {

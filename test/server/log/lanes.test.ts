@@ -2,6 +2,9 @@
 import t, { type Test } from 'tap';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { verifyBundle } from '../../../src/proof/verify/verify.js';
+import { registerEntry } from '../../../src/server/log/register/register.js';
+import { findNewestPublishedBatch } from '../../../src/server/log/store/batches.js';
+import { listLogs } from '../../../src/server/log/store/logs.js';
 import { logManager } from '../../../src/server/process/log-manager.js';
 import { openRegister } from '../../../src/server/witnessing/register/open-register.js';
 import { type App, startApp } from '../../support/app.js';
@@ -159,4 +162,21 @@ t.test('a lane has epochs of its own', async (t) => {
   t.equal((await originsOf(app, first)).length, 1);
   t.equal((await originsOf(app, second)).length, 2);
   t.match(await verify(app, second, made), { verdict: 'verified' });
+});
+
+t.test('the next epoch is one that no other database has begun', async (t) => {
+  const { app, keys } = await threeProjects(t);
+  await submit(app, keys[0]);
+  await app.drain();
+  const register = await openRegister(app.config.checkpointRegister);
+  const log = (await listLogs(app.pool)).find(({ origin }) => origin.startsWith('live.log.'))!;
+  const batch = (await findNewestPublishedBatch(app.pool, log.id))!;
+  const entry = registerEntry(app.pool, log, batch);
+  for (const epoch of [2, 3]) {
+    const origin = log.origin.replace('live.', `live-${epoch}.`);
+    t.equal(await register.replace(undefined, { ...entry, origin }), true);
+  }
+  await app.pool`UPDATE log SET frozen_at = now(), frozen_reason = 'a test' WHERE id = ${log.id}`;
+  const begun = await logManager(app.pool, register).newEpoch('live');
+  t.match(begun, { origin: /^live-4\./, epoch: 4, state: 'ok' });
 });
