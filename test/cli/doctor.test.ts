@@ -1,5 +1,6 @@
 /** `attest doctor` over a real installation, and what it says of each fault. */
 import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -150,6 +151,13 @@ t.test('a register that holds another history, or cannot be written', async (t) 
   const blocked = await examine({ CHECKPOINT_REGISTER: file });
   t.equal(blocked.code, 1);
   t.match(blocked.find('register'), { status: 'failed', detail: /cannot be written/ });
+});
+
+t.test('a register that is not there is named, and not made', async (t) => {
+  const other = join(t.testdirName, 'mistyped');
+  const { failed } = await examine({ CHECKPOINT_REGISTER: other });
+  t.match(failed, [{ check: 'log', detail: /mistyped is not there, and the logs have begun/ }]);
+  t.notOk(existsSync(other));
 });
 
 t.test('a register in a bucket is raced, and what is wrong with the bucket is named', async (t) => {

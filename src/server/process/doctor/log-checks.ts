@@ -1,4 +1,5 @@
 /** Checks of the logs: register, keys, witnesses behind. */
+import { existsSync } from 'node:fs';
 import type { Config } from '../../../config/config.js';
 import { equalBytes } from '../../../proof/bytes/primitives.js';
 import { ENVIRONMENTS, environmentName } from '../../../protocol/environment.js';
@@ -98,6 +99,12 @@ async function checkLogs(pool: Pool, { checkpointRegister, logDomain }: LogConfi
   const domain = first.origin.slice(first.origin.indexOf('.') + 1);
   if (logDomain !== undefined && logDomain !== domain)
     return [failed(`LOG_DOMAIN is ${logDomain}, the logs are of ${domain}: it cannot change`)];
+  if (typeof checkpointRegister === 'string' && !existsSync(checkpointRegister))
+    return [
+      failed(
+        `the register ${checkpointRegister} is not there, and the logs have begun: each process needs the same`,
+      ),
+    ];
   const logs = await logManager(pool, await openRegister(checkpointRegister)).status();
   return logs.map(({ origin, state, leaves, publishedSize, registerSize, reason }) => {
     const text = `${state}, ${leaves} leaves, ${publishedSize} published, ${registerSize ?? 'none'} in the register`;
