@@ -8,13 +8,14 @@ import type { Pool } from '../database/connect.js';
 import { findDsseKeys } from '../embedded/secrets.js';
 import { ArchiveError } from '../exports/archive/archive-error.js';
 import { type Dropped, dropArchived } from '../exports/archive/drop-log.js';
+import { findLog } from '../exports/archive/find-log.js';
 import { type Imported, importLog } from '../exports/archive/import-log.js';
 import { type ArchiveDeps, type Archived, archiveLog } from '../exports/archive/write-archive.js';
 import { openOperatorStore } from '../exports/destinations/operator-store.js';
 import { createSpoolBudget } from '../exports/ship/spool-budget.js';
 import { openLogCache } from '../log/log-cache.js';
 import { findNewestPublishedBatch } from '../log/store/batches.js';
-import { listLogs, logName } from '../log/store/logs.js';
+import { logName } from '../log/store/logs.js';
 import { openRegister } from '../witnessing/register/open-register.js';
 import { createManifestSigner } from './worker/manifest-signing.js';
 
@@ -90,8 +91,7 @@ async function assertStored(
   place: Storage | undefined,
   { origin, end, signal }: { origin: string; end: number | undefined; signal: AbortSignal },
 ): Promise<void> {
-  const log = (await listLogs(pool)).find((one) => one.origin === origin);
-  if (log === undefined) throw new ArchiveError(`the database has no log ${origin}`);
+  const log = await findLog(pool, origin);
   const wanted = end ?? (await findNewestPublishedBatch(pool, log.id))?.treeSize ?? 0;
   const instead = 'or say --without-entries: auditors find the entries nowhere then';
   if (place === undefined)

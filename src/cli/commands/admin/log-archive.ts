@@ -95,7 +95,9 @@ function addDrop(log: Command, cli: Cli): void {
         const progress = showProgress(cli, 'removing leaves');
         const how = { end, hasEntries: flags.withoutEntries !== true };
         const dropped = await archiver.drop(origin, how, progress).finally(progress.clear);
-        const text = `removed ${count(dropped.removed, 'submission')} of ${origin}: the database has those from leaf ${dropped.end} on`;
+        const isLess = end !== undefined && dropped.end < end;
+        const why = isLess ? '; a batch or tile that goes beyond --end stays' : '';
+        const text = `removed ${count(dropped.removed, 'submission')} of ${origin}: the database has those from leaf ${dropped.end} on${why}`;
         print(cli, flags.json ? JSON.stringify(dropped) : text);
       });
     });

@@ -9,13 +9,14 @@ import { TILE_WIDTH } from '../../../proof/log/tile-path.js';
 import { insertOperatorEntry } from '../../admin/store/audit.js';
 import { insertArchivedObject, type OwnedIds } from '../../attestations/archived/archived-objects.js';
 import type { Pool, Sql } from '../../database/connect.js';
-import { type Log, listLogs } from '../../log/store/logs.js';
+import type { Log } from '../../log/store/logs.js';
 import { dropEmptied } from '../../log/store/partitions.js';
 import type { OperatorStore } from '../destinations/operator-store.js';
 import { ArchiveError } from './archive-error.js';
 import { dayFolder, dayManifestName } from './archive-names.js';
 import { type ArchivableBatch, listArchivableBatches, listArchivedRows } from './archived-rows.js';
 import { assertReleased } from './drop-checks.js';
+import { findLog } from './find-log.js';
 import { readObjectLines } from './stored-lines.js';
 import { findManifest } from './stored-objects.js';
 
@@ -46,8 +47,7 @@ export async function dropArchived(
   origin: string,
   end: number | undefined,
 ): Promise<Dropped> {
-  const log = (await listLogs(deps.pool)).find((one) => one.origin === origin);
-  if (log === undefined) throw new ArchiveError(`the database has no log ${origin}`);
+  const log = await findLog(deps.pool, origin);
   if (log.endedAt === null && end === undefined)
     throw new ArchiveError(`${origin} goes on: say up to which leaf its submissions are removed (--end)`);
   await dropEmptied(deps.pool, log.id, log.archivedSize);

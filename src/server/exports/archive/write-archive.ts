@@ -8,13 +8,14 @@ import type { ManifestObject } from '../../../proof/export/manifest-fields.js';
 import { renewArchivedObject } from '../../attestations/archived/archived-objects.js';
 import type { Pool } from '../../database/connect.js';
 import type { LogCache } from '../../log/log-cache.js';
-import { type Log, listLogs } from '../../log/store/logs.js';
+import type { Log } from '../../log/store/logs.js';
 import { spool } from '../ship/spool.js';
 import type { SpoolBudget } from '../ship/spool-budget.js';
 import { ArchiveError } from './archive-error.js';
 import { renderArchive } from './archive-lines.js';
 import { archivedFileName, dayFolder, dayManifestName } from './archive-names.js';
 import { type ArchivableBatch, listArchivableBatches } from './archived-rows.js';
+import { findLog } from './find-log.js';
 import { copyLines } from './stored-lines.js';
 import { findManifest, putObject } from './stored-objects.js';
 import { type SigningDeps, writeManifest, writeRecord } from './write-manifests.js';
@@ -54,8 +55,7 @@ export async function archiveLog(
   origin: string,
   { first: from, end: to = Number.POSITIVE_INFINITY }: ArchiveRange,
 ): Promise<Archived> {
-  const log = (await listLogs(deps.pool)).find((one) => one.origin === origin);
-  if (log === undefined) throw new ArchiveError(`the database has no log ${origin}`);
+  const log = await findLog(deps.pool, origin);
   const { archivedSize } = log;
   const first = from ?? archivedSize;
   if (first < archivedSize)
@@ -65,7 +65,10 @@ export async function archiveLog(
   const batches = await listArchivableBatches(deps.pool, log.id);
   const wanted = settled(batches).filter(({ treeSize }) => treeSize > first && treeSize <= to);
   const last = wanted.at(-1);
-  if (last === undefined) throw new ArchiveError(`${origin} has no settled batches from leaf ${first} on`);
+  if (last === undefined) {
+    const range = `from leaf ${first} on${Number.isFinite(to) ? ` that ends by leaf ${to}` : ''}`;
+    throw new ArchiveError(`${origin} has no settled batch ${range}`);
+  }
   const start = Math.max(wanted[0]?.firstIndex ?? 0, archivedSize);
   deps.onStart(last.treeSize - start);
   const result = { objects: 0, written: 0, bytes: 0 };

@@ -119,7 +119,14 @@ t.test('nothing of redacted metadata is in it, and a redaction replaces an objec
 
 t.test('an unknown log, an unsettled one and a missing key are errors', async (t) => {
   const folder = join(t.testdir(), 'archive');
-  t.match(await run('log', 'archive', 'live.example.org', '--to', folder), { code: 1, stderr: /has no log/ });
+  t.match(await run('log', 'archive', 'live.example.org', '--to', folder), {
+    code: 1,
+    stderr: /has no log live\.example\.org; its logs: .*\blive\.log\.example\.com\b/,
+  });
+  t.match(await archive(folder, '--end', '0'), {
+    code: 1,
+    stderr: /has no settled batch from leaf 0 on that ends by leaf 0/,
+  });
   t.match(await run('log', 'archive', ORIGIN, '--to', 's3://x'), { code: 2, stderr: /--to/ });
   const env = { DATABASE_URL: app.config.databaseUrl };
   const unsigned = await runHere(['log', 'archive', ORIGIN, '--to', folder], { env });

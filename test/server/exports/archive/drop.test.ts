@@ -83,7 +83,10 @@ t.test(
     t.equal(typeof next.id, 'string');
     await app.drain();
     t.match(await drop('--without-entries'), { code: 0, stdout: /^removed 0 submissions/ });
-    t.match(await run('log', 'archive', ORIGIN, '--to', folder), { code: 1, stderr: /no settled batches/ });
+    t.match(await run('log', 'archive', ORIGIN, '--to', folder), {
+      code: 1,
+      stderr: /no settled batch from leaf \d+ on$/m,
+    });
     const trustRoots = JSON.parse(await (await fetch(`${app.verifyUrl}/trust_roots.json`)).text());
     const verified = await verifyBundle(before.body.toString(), {
       trustRoots,
@@ -143,6 +146,8 @@ t.test(
     const { end } = JSON.parse(result.stdout) as { end: number };
     t.ok(end >= 512 && end <= 1_200 && end % 256 === 0, `whole tiles of batches that end before: ${end}`);
     t.equal((await rowsIn(installation))[0], end);
+    const again = await drop('--end', '1200');
+    t.match(again.stdout, /^removed 0 submissions .* on; a batch or tile that goes beyond --end stays$/m);
     const [{ id: logId }] = (await listLogs(app.pool)).filter(({ origin }) => origin === ORIGIN) as [Log];
     const partitions = (await listPartitions(app.pool, logId)).map(({ firstIndex }) => firstIndex);
     t.equal(partitions[0], end - (end % 512), 'partitions without rows are dropped');
