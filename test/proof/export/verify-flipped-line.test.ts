@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { utf8 } from '../../../src/proof/bytes/encoding.js';
 import { isLong } from '../../support/long.js';
+import { differences } from '../differences.js';
 import { good, verifier } from './line-sample.js';
 
 /** Members of a line that nothing but a manifest protects. */
@@ -53,13 +54,4 @@ function isNeedless(place: string, found: unknown): boolean {
 function valueAt(value: unknown, place: string): unknown {
   const names = place.split('/').slice(1);
   return names.reduce((at, name) => (at as Record<string, unknown> | undefined)?.[name], value);
-}
-
-/** JSON pointers to the innermost members that differ. */
-function differences(a: unknown, b: unknown, path = ''): string[] {
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null)
-    return a === b ? [] : [path];
-  const [left, right] = [new Map(Object.entries(a)), new Map(Object.entries(b))];
-  const names = new Set([...left.keys(), ...right.keys()]);
-  return [...names].flatMap((name) => differences(left.get(name), right.get(name), `${path}/${name}`));
 }

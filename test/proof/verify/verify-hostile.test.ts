@@ -3,6 +3,7 @@ import t from 'tap';
 import { ProofBundleSchema } from '../../../gen/attestation/v1/bundle_pb.js';
 import { utf8 } from '../../../src/proof/bytes/encoding.js';
 import type { VerifyOptions } from '../../../src/proof/verify/verify.js';
+import { differences } from '../differences.js';
 import { restJson } from '../rest-json.js';
 import { makeSample } from '../sample-bundles.js';
 import { changed, good, otherGood, STEPS, sample, service, verify } from '../verifying.js';
@@ -136,13 +137,4 @@ function parsed(bytes: Uint8Array): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** JSON pointers to the innermost members that differ. */
-function differences(a: unknown, b: unknown, path = ''): string[] {
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null)
-    return a === b ? [] : [path];
-  const [left, right] = [new Map(Object.entries(a)), new Map(Object.entries(b))];
-  const names = new Set([...left.keys(), ...right.keys()]);
-  return [...names].flatMap((name) => differences(left.get(name), right.get(name), `${path}/${name}`));
 }
