@@ -2,13 +2,14 @@
 import { join } from 'node:path';
 import t from 'tap';
 import { connectPool, readPoolUse } from '../../src/server/database/connect.js';
+import { makeWitnessDue } from '../../src/server/witnessing/store/witness-leases.js';
 import { startLoad } from '../support/calling/load.js';
 import { makeServerTls } from '../support/certificates/server-tls.js';
 import { setScene } from '../support/fault-fixture.js';
 import { checkMetrics } from '../support/judging/check-metrics.js';
 import type { ServiceProcess } from '../support/servers/installation.js';
 import { until } from '../support/until.js';
-import { letWitnessesBeAsked, untilWitnessed } from '../support/wait-for-idle.js';
+import { untilWitnessed } from '../support/wait-for-idle.js';
 
 const { tls } = await makeServerTls(t);
 const files = t.testdir({ 'tls.pem': tls.cert, 'tls-key.pem': tls.key });
@@ -55,7 +56,7 @@ t.test('each witness has its last success, its failures since, and its next atte
   const next = await value(worker, `attest_witness_next_attempt_timestamp_seconds${OF_LIVE}`);
   t.ok(next !== undefined && next > now && next < now + 3_600, `${next}`);
   tsa.mood = 'answers';
-  await letWitnessesBeAsked(pool);
+  await makeWitnessDue(pool, 'foreign');
   await untilWitnessed(pool);
   t.equal(await value(worker, `attest_witness_consecutive_failures${OF_LIVE}`), 0);
 });
