@@ -39,6 +39,9 @@ export function shipJob({ id: exportId, projectId }: { id: string; projectId: st
   return create(JobSchema, { stage: { case: 'ship', value: { exportId, projectId } } });
 }
 
+/** The prefix of the service's stream and its subjects. */
+export const QUEUE_PREFIX = 'jobs';
+
 /** The subject of a job below the stream's prefix: stage and key, so that equal jobs are queued once. */
 export function jobSubject(job: Job): string {
   const { stage } = job;

@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { type Config, publicUrls } from '../../config/config.js';
 import type { StampWitness } from '../attestations/stamps/stamp-witness.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
+import { QUEUE_PREFIX } from '../jobs/job.js';
 import type { JobSender } from '../jobs/job-sender.js';
 import { addExportGauges, shipmentCounters } from '../ops/export-gauges.js';
 import {
@@ -33,9 +34,6 @@ import type { Parent } from './api/api-process.js';
 import { type ApiProcesses, startApiProcesses } from './api/api-processes.js';
 import { openStandby, type Standby, standbyCheck } from './standby.js';
 import { type OpenLog, openTelemetry } from './telemetry.js';
-
-/** The prefix of the stream and its subjects. */
-const QUEUE_PREFIX = 'jobs';
 
 /**
  * V8's heap growing limit in percent of live memory. An API process under load takes 195 MB with it and 370 MB with the

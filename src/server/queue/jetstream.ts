@@ -54,6 +54,11 @@ const PROBE_EVERY_MS = 10_000;
 /** The consumer of probe messages. */
 const PROBE = 'probe';
 
+/** The name of the stream of a prefix. */
+export function streamName(prefix: string): string {
+  return prefix.toUpperCase().replaceAll('.', '_');
+}
+
 /**
  * Connects to JetStream and reconnects for ever. Resolves after the first connect; rejects if that fails. Probes from then
  * on whether JetStream works.
@@ -63,7 +68,7 @@ export async function openQueue(options: QueueOptions): Promise<Queue> {
   const closing = new AbortController();
   const connection = await connectUntilClosing(options, closing);
   const jetstream = connection.jetstream({ timeout: PUBLISH_TIMEOUT_MS });
-  const stream = prefix.toUpperCase().replaceAll('.', '_');
+  const stream = streamName(prefix);
   const subject = (rest: string) => `${prefix}.${rest}`;
   const ensure = async (wanted: readonly string[]) => {
     const manager = await connection.jetstreamManager({ timeout: PUBLISH_TIMEOUT_MS });

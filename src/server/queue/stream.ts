@@ -6,10 +6,14 @@ import {
   RetentionPolicy,
   StorageType,
   type StreamConfig,
+  type StreamInfo,
 } from 'nats';
 
 /** The desired stream: all `subjects` below a prefix, on `replicas` servers. */
 export type StreamWish = { name: string; subjects: string; replicas: number };
+
+/** The servers that keep a stream, by name; `away` of them do not answer or have not caught up. */
+export type StreamServers = { names: string[]; away: string[] };
 
 /** The server's codes for a missing stream or consumer, and for one that exists already. */
 const STREAM_NOT_FOUND = 10059;
@@ -32,7 +36,7 @@ const MOST_PER_SUBJECT = 16;
  * service and a smaller number of replicas. Throws if the server refuses.
  */
 export async function ensureStream(manager: JetStreamManager, wish: StreamWish): Promise<void> {
-  const found = await findStream(manager, wish.name);
+  const found = (await findStream(manager, wish.name))?.config;
   if (found === undefined) {
     await manager.streams.add(newStream(wish)).catch((error: unknown) => {
       if (codeOf(error) !== STREAM_EXISTS) throw error;
@@ -47,9 +51,23 @@ export async function ensureStream(manager: JetStreamManager, wish: StreamWish):
   });
 }
 
-async function findStream(manager: JetStreamManager, name: string): Promise<StreamConfig | undefined> {
+/** Finds who keeps a stream; undefined if there is none. Without a cluster no server is named. */
+export async function findStreamServers(
+  manager: JetStreamManager,
+  name: string,
+): Promise<StreamServers | undefined> {
+  const found = await findStream(manager, name);
+  if (found === undefined) return undefined;
+  const { leader, replicas = [] } = found.cluster ?? {};
+  return {
+    names: [...(leader ? [leader] : []), ...replicas.map((replica) => replica.name)].sort(),
+    away: replicas.filter(({ current, offline }) => offline || !current).map((replica) => replica.name),
+  };
+}
+
+async function findStream(manager: JetStreamManager, name: string): Promise<StreamInfo | undefined> {
   try {
-    return (await manager.streams.info(name)).config;
+    return await manager.streams.info(name);
   } catch (error) {
     if (codeOf(error) === STREAM_NOT_FOUND) return undefined;
     throw error;

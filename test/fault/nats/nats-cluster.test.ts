@@ -1,6 +1,7 @@
 /** A cluster of three nats-servers: one may die, and what two of them cannot do is done from the tables. */
 import t, { type Test } from 'tap';
 import { startLoad } from '../../support/calling/load.js';
+import { runHere } from '../../support/calling/run-cli.js';
 import { setScene } from '../../support/fault-fixture.js';
 import type { ServiceProcess } from '../../support/servers/installation.js';
 import { startNatsCluster } from '../../support/servers/nats-cluster.js';
@@ -39,12 +40,23 @@ const untilWorking = (value: 0 | 1) =>
     return lines.length === 2 && lines.every((line) => line.endsWith(` ${value}`));
   });
 
+/** What `attest doctor` finds of NATS. */
+async function doctorLine(): Promise<{ status: string; detail: string }> {
+  const { stdout } = await runHere(['doctor', '--json'], { env: installation.env });
+  const lines = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  return lines.find(({ check }) => check === 'nats');
+}
+
 const count = (text: string) => worker.lines.filter(({ msg }) => msg.includes(text)).length;
 
 t.test('the stream is kept by as many servers as was set', async (t) => {
   await untilWorking(1);
   const { config } = await cluster.withManager((manager) => manager.streams.info('JOBS'));
   t.equal(config.num_replicas, 3);
+  t.match(await doctorLine(), { status: 'ok', detail: /JetStream stores \d+ bytes on 3 servers$/ });
   await submitAll(t);
 });
 
@@ -54,6 +66,9 @@ t.test('one server dies, the one that leads the stream', async (t) => {
   await leader?.kill();
   await submitAll(t);
   await untilWorking(1);
+  const { status, detail } = await doctorLine();
+  t.equal(status, 'warning');
+  t.match(detail, `keep it, ${leader?.name} do not keep up: start them`);
   await submitAll(t);
   await leader?.start();
   await untilWorking(1);

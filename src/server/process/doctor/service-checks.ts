@@ -6,8 +6,10 @@ import type { EvmConfig } from '../../../config/witnesses/evm.js';
 import type { LogWitnessConfig } from '../../../config/witnesses/log-witness.js';
 import type { OpenTimestampsConfig } from '../../../config/witnesses/opentimestamps.js';
 import type { WitnessConfig } from '../../../config/witnesses/witnesses.js';
+import { QUEUE_PREFIX } from '../../jobs/job.js';
 import { connectNats } from '../../queue/connection.js';
-import { natsOptions } from '../../queue/jetstream.js';
+import { natsOptions, streamName } from '../../queue/jetstream.js';
+import { findStreamServers, type StreamServers } from '../../queue/stream.js';
 import { boundedRequest } from '../../witnessing/clients/bounded-request.js';
 import { evmAccount } from '../../witnessing/clients/evm/account.js';
 import { jsonRpcClient } from '../../witnessing/clients/evm/json-rpc.js';
@@ -53,11 +55,30 @@ async function checkNats({
     const isCluster = connection.info?.cluster !== undefined;
     if (natsReplicas > 1 && !isCluster)
       return failed(`NATS ${version} is no cluster, and NATS_REPLICAS is ${natsReplicas}`);
-    return ok(`NATS ${version}, JetStream stores ${storage} bytes`);
+    return ofStream(
+      await findStreamServers(manager, streamName(QUEUE_PREFIX)),
+      natsReplicas,
+      `NATS ${version}, JetStream stores ${storage} bytes`,
+    );
   } finally {
     closing.abort();
     await connection.close();
   }
+}
+
+/** Judges by which servers keep the stream of jobs. */
+function ofStream(stream: StreamServers | undefined, replicas: number, text: string): Result {
+  if (stream === undefined) return ok(`${text}, and no stream yet: a worker makes it`);
+  const { names, away } = stream;
+  if (away.length > 0)
+    return warning(
+      `${text}; of ${names.join(', ')}, which keep it, ${away.join(', ')} do not keep up: start them`,
+    );
+  if (replicas > 1 && names.length < replicas)
+    return warning(
+      `${text} on ${names.length} of NATS_REPLICAS=${replicas} servers: a worker with it adds others`,
+    );
+  return ok(names.length > 1 ? `${text} on ${names.length} servers` : text);
 }
 
 async function checkWitness(
