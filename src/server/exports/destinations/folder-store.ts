@@ -27,19 +27,18 @@ export function folderStore(folder: string): ObjectStore {
   };
   return {
     read: (name) =>
-      explained(async () => {
+      explained(join(folder, name), async () => {
         const found = await find(name);
         return found && { version: found.version, revision: undefined, sha256: found.version };
       }),
     readText: (name) =>
-      explained(async () => {
+      explained(join(folder, name), async () => {
         const found = await find(name);
         return found && { version: found.version, text: found.bytes.toString() };
       }),
-    readBytes: (name, range) => explained(() => readRange(join(folder, name), range)),
+    readBytes: (name, range) => explained(join(folder, name), (path) => readRange(path, range)),
     write: ({ name, read }, stored) =>
-      explained(async () => {
-        const path = join(folder, name);
+      explained(join(folder, name), async (path) => {
         const bytes = await buffer(read());
         if (stored === undefined) return create(path, bytes);
         if ((await find(name))?.version !== stored.version) return false;
@@ -87,10 +86,12 @@ async function create(path: string, bytes: Uint8Array): Promise<boolean> {
   }
 }
 
-async function explained<T>(work: () => Promise<T>): Promise<T> {
+/** Runs `work` on a file. Its errors name the file, also those of a full disk, which name none. */
+async function explained<T>(path: string, work: (path: string) => Promise<T>): Promise<T> {
   try {
-    return await work();
+    return await work(path);
   } catch (error) {
-    throw new DestinationError((error as Error).message, { cause: error });
+    const { message } = error as Error;
+    throw new DestinationError(message.includes(path) ? message : `${path}: ${message}`, { cause: error });
   }
 }
