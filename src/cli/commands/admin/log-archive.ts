@@ -5,6 +5,7 @@ import { readConfig } from '../../../config/config.js';
 import { storage } from '../../../config/object-storage.js';
 import { integer } from '../../../config/setting-types.js';
 import { count } from '../../../proof/export/object-check.js';
+import type { Archived } from '../../../server/exports/archive/write-archive.js';
 import type { LogArchiver } from '../../../server/process/log-archiver.js';
 import { parseFlag } from '../../audit/audit-flags.js';
 import { type Cli, print } from '../../cli.js';
@@ -54,15 +55,21 @@ export function addLogArchive(log: Command, cli: Cli): void {
       await withArchiver(cli, flags, { flag: '--to', place: flags.to }, async (archiver) => {
         const progress = showProgress(cli, 'archiving leaves');
         const archived = await archiver.archive(origin, range, progress).finally(progress.clear);
-        const { first, end, objects, written, bytes, isWhole } = archived;
-        const json = { origin, first, end, objects, written, bytes, is_whole: isWhole };
+        const { first, end, objects, written, bytes, isWhole, isEnding } = archived;
+        const json = { origin, first, end, objects, written, bytes, is_whole: isWhole, is_ending: isEnding };
         const text = `archived leaves ${first} to ${end - 1} of ${origin}: ${count(objects, 'object')}, ${written} of them new or changed`;
-        const whole = isWhole ? '; the log has ended and is whole: it can be imported' : '';
-        print(cli, flags.json ? JSON.stringify(json) : `${text}${whole}`);
+        print(cli, flags.json ? JSON.stringify(json) : `${text}${nextStep(archived)}`);
       });
     });
   addImport(log, cli);
   addDrop(log, cli);
+}
+
+/** What a log that gets no more submissions is ready for. */
+function nextStep({ isWhole, isEnding }: Pick<Archived, 'isWhole' | 'isEnding'>): string {
+  if (isWhole) return '; the log has ended and is whole: it can be imported';
+  if (isEnding) return '; the log has not ended yet, and can be imported once it is archived after that';
+  return '';
 }
 
 function addImport(log: Command, cli: Cli): void {

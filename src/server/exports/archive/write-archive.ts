@@ -41,6 +41,8 @@ export type Archived = {
   bytes: number;
   /** Whether the log has ended and is archived whole: it can be imported. */
   isWhole: boolean;
+  /** Whether its next epoch has begun, and evidence of it may still come. */
+  isEnding: boolean;
 };
 
 /** A part of a log: `first` is a leaf of the first batch, no batch ends beyond `end`. */
@@ -83,7 +85,8 @@ export async function archiveLog(
   }
   const isWhole = log.endedAt !== null && last === batches.at(-1);
   if (isWhole) await writeRecord(deps, log, batches, last.treeSize);
-  return { origin, first: start, end: last.treeSize, ...result, isWhole };
+  const isEnding = log.closedAt !== null && log.endedAt === null;
+  return { origin, first: start, end: last.treeSize, ...result, isWhole, isEnding };
 }
 
 /** The batches before the first that has not settled. */

@@ -5,6 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 import { verifyBundle } from '../../../../src/proof/verify/verify.js';
 import { create, makeSource, ORIGIN } from '../../../support/archives/archived-log.js';
+import { MAY_MOUNT, mountSmallDisk } from '../../../support/breaking/small-disk.js';
 import { runHere } from '../../../support/calling/run-cli.js';
 
 const source = await makeSource(t);
@@ -116,6 +117,31 @@ t.test('nothing of redacted metadata is in it, and a redaction replaces an objec
   const verified = await runHere(['verify', '--export', folder, '--trust-roots', roots2, '--json']);
   t.match(JSON.parse(verified.stdout), { verdict: 'verified', lines: { verified: 1 } });
 });
+
+t.test('of a log whose next epoch has begun it says whether it has ended', async (t) => {
+  const folder = join(t.testdir(), 'archive');
+  const [{ ended } = { ended: null }] = await app.pool<{ ended: Date | null }[]>`
+    SELECT ended_at AS ended FROM log WHERE id = 1`;
+  await app.pool`UPDATE log SET ended_at = NULL WHERE id = 1`;
+  t.match((await run('log', 'archive', ORIGIN, '--to', folder)).stdout, /; the log has not ended yet, /);
+  t.match(JSON.parse((await archive(folder)).stdout), { is_whole: false, is_ending: true });
+  await app.pool`UPDATE log SET ended_at = ${ended} WHERE id = 1`;
+  t.match((await run('log', 'archive', ORIGIN, '--to', folder)).stdout, /: it can be imported$/m);
+  t.match(JSON.parse((await archive(folder)).stdout), { is_whole: true, is_ending: false });
+});
+
+if (MAY_MOUNT) {
+  t.test('a full disk is an error that names the file, and the next run continues', async (t) => {
+    const disk = await mountSmallDisk(t, 1);
+    disk.fill();
+    const { code, stderr } = await archive(disk.path);
+    t.equal(code, 1);
+    t.match(stderr, new RegExp(`${disk.path}/\\S+: ENOSPC: no space left on device`));
+    disk.free();
+    t.match(await archive(disk.path), { code: 0, stderr: '' });
+    t.match(JSON.parse((await verify(disk.path)).stdout), { lines: { verified: COUNT - 1 } });
+  });
+}
 
 t.test('an unknown log, an unsettled one and a missing key are errors', async (t) => {
   const folder = join(t.testdir(), 'archive');
