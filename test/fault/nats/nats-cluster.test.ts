@@ -99,3 +99,17 @@ t.test('both end cleanly', async () => {
   await worker.stop();
   await api.stop();
 });
+
+t.test('the doctor names a stream with too few servers, and none', async (t) => {
+  await cluster.withManager(async ({ streams }) => {
+    const { config } = await streams.info('JOBS');
+    await streams.update('JOBS', { ...config, num_replicas: 1 });
+    await until('one server keeps it', async () => {
+      const { cluster: info } = await streams.info('JOBS');
+      return (info?.replicas ?? []).length === 0 && info?.leader !== undefined;
+    });
+    t.match(await doctorLine(), { status: 'warning', detail: / on 1 of NATS_REPLICAS=3 servers/ });
+    await streams.delete('JOBS');
+    t.match(await doctorLine(), { status: 'ok', detail: /no stream yet: a worker makes it$/ });
+  });
+});

@@ -72,7 +72,7 @@ function ofStream(stream: StreamServers | undefined, replicas: number, text: str
   const { names, away } = stream;
   if (away.length > 0)
     return warning(
-      `${text}; of ${names.join(', ')}, which keep it, ${away.join(', ')} do not keep up: start them`,
+      `${text}; of ${names.join(', ')}, which keep it, ${away.join(', ')} do not keep up: start them, or let them catch up`,
     );
   if (replicas > 1 && names.length < replicas)
     return warning(
