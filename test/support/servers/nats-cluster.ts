@@ -1,6 +1,5 @@
 /** A cluster of three nats-servers with JetStream, of which a test may kill some. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type JetStreamManager } from 'nats';
@@ -14,6 +13,7 @@ import {
 } from '../../../src/server/embedded/server-process.js';
 import { natsServer } from '../foreign/nats-server.js';
 import { until } from '../until.js';
+import { findFreePort } from './free-port.js';
 
 export type NatsNode = {
   name: string;
@@ -100,8 +100,7 @@ async function makeNode(
     port: ports[i]!.client,
     start: async () => {
       if (server !== undefined) return;
-      // Its port may be lent to a connection for a while: it was free since the server's end.
-      const started = await until('a nats-server starts', () => startServer(program, cwd));
+      const started = await startServer(program, cwd);
       server = started;
       void started.exited.then(() => {
         if (server !== started) return;
@@ -153,14 +152,6 @@ function configuration(name: string, ports: readonly Ports[], i: number): string
 
 /** Ports that are free now, and the same over a node's restarts. */
 async function findPorts(): Promise<Ports> {
-  const [client, cluster] = await Promise.all([findPort(), findPort()]);
+  const [client, cluster] = await Promise.all([findFreePort(), findFreePort()]);
   return { client, cluster };
-}
-
-async function findPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
