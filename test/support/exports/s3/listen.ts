@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer, type ServerOptions } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { findFreePort } from '../../servers/free-port.js';
 
 export type Listener = {
   url: string;
@@ -15,18 +15,18 @@ export type Listener = {
 /** Listens; by https with `tls`. */
 export async function listen(handle: RequestListener, tls?: ServerOptions): Promise<Listener> {
   const server: Server = tls ? createSecureServer(tls, handle) : createServer(handle);
-  const open = async (port: number) => {
+  const port = await findFreePort();
+  const open = async () => {
     server.listen(port, '127.0.0.1');
     await once(server, 'listening');
   };
-  await open(0);
-  const { port } = server.address() as AddressInfo;
+  await open();
   return {
     url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
     close: async () => {
       server.closeAllConnections();
       if (server.listening) await new Promise((resolve) => server.close(resolve));
     },
-    reopen: () => open(port),
+    reopen: open,
   };
 }
