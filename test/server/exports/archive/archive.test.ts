@@ -122,10 +122,13 @@ t.test('of a log whose next epoch has begun it says whether it has ended', async
   const folder = join(t.testdir(), 'archive');
   const [{ ended } = { ended: null }] = await app.pool<{ ended: Date | null }[]>`
     SELECT ended_at AS ended FROM log WHERE id = 1`;
+  // The next epoch as if it had just begun: else the worker ends the log again.
+  await app.pool`UPDATE log SET created_at = created_at + interval '1 hour' WHERE epoch = 2`;
   await app.pool`UPDATE log SET ended_at = NULL WHERE id = 1`;
   t.match((await run('log', 'archive', ORIGIN, '--to', folder)).stdout, /; the log has not ended yet, /);
   t.match(JSON.parse((await archive(folder)).stdout), { is_whole: false, is_ending: true });
   await app.pool`UPDATE log SET ended_at = ${ended} WHERE id = 1`;
+  await app.pool`UPDATE log SET created_at = created_at - interval '1 hour' WHERE epoch = 2`;
   t.match((await run('log', 'archive', ORIGIN, '--to', folder)).stdout, /: it can be imported$/m);
   t.match(JSON.parse((await archive(folder)).stdout), { is_whole: true, is_ending: false });
 });
