@@ -39,7 +39,11 @@ try {
     process.exitCode = 2;
   }
 } finally {
-  if (interrupted === undefined) await hooks.run();
+  if (interrupted === undefined) {
+    await hooks.run();
+    // Without it Node 20 has waited for ever for a handle of a killed peer to close, with nothing left to do.
+    process.exit();
+  }
 }
 
 async function run(options: Options, hooks: ShutdownHooks): Promise<number> {
