@@ -16,36 +16,38 @@ const READABLE = { mode: 0o644 };
 
 /** The store in a folder, which is made with the first object. */
 export function folderStore(folder: string): ObjectStore {
-  const find = async (name: string): Promise<{ bytes: Buffer; version: string } | undefined> => {
-    try {
-      const bytes = await readFile(join(folder, name));
-      return { bytes, version: createHash('sha256').update(bytes).digest('hex') };
-    } catch (error) {
-      if (hasErrno(error, 'ENOENT')) return undefined;
-      throw error;
-    }
-  };
+  const pathOf = (name: string) => join(folder, name);
   return {
     read: (name) =>
-      explained(join(folder, name), async () => {
-        const found = await find(name);
+      explained(pathOf(name), async (path) => {
+        const found = await find(path);
         return found && { version: found.version, revision: undefined, sha256: found.version };
       }),
     readText: (name) =>
-      explained(join(folder, name), async () => {
-        const found = await find(name);
+      explained(pathOf(name), async (path) => {
+        const found = await find(path);
         return found && { version: found.version, text: found.bytes.toString() };
       }),
-    readBytes: (name, range) => explained(join(folder, name), (path) => readRange(path, range)),
+    readBytes: (name, range) => explained(pathOf(name), (path) => readRange(path, range)),
     write: ({ name, read }, stored) =>
-      explained(join(folder, name), async (path) => {
+      explained(pathOf(name), async (path) => {
         const bytes = await buffer(read());
         if (stored === undefined) return create(path, bytes);
-        if ((await find(name))?.version !== stored.version) return false;
+        if ((await find(path))?.version !== stored.version) return false;
         await writeFileAtomic(path, bytes, READABLE);
         return true;
       }),
   };
+}
+
+async function find(path: string): Promise<{ bytes: Buffer; version: string } | undefined> {
+  try {
+    const bytes = await readFile(path);
+    return { bytes, version: createHash('sha256').update(bytes).digest('hex') };
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
 }
 
 async function readRange(
