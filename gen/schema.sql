@@ -521,10 +521,10 @@ CREATE TABLE submission (
   log_id integer NOT NULL,
   log_index bigint NOT NULL,
   id text COLLATE "C" NOT NULL,
-  project_id text COLLATE "C" NOT NULL,
+  project_id text COLLATE "C",
   submitted_at timestamp with time zone NOT NULL,
   artifact_sha256 bytea NOT NULL,
-  schema text NOT NULL,
+  schema text,
   metadata text,
   metadata_state smallint NOT NULL,
   metadata_errors text,
@@ -538,17 +538,31 @@ CREATE TABLE submission (
   leaf_hash bytea NOT NULL,
   redacted_at timestamp with time zone,
   build text COLLATE "C",
-  CONSTRAINT submission_pkey PRIMARY KEY (log_id, log_index)
+  project_number integer,
+  schema_number integer,
+  CONSTRAINT submission_pkey PRIMARY KEY (log_id, log_index),
+  CONSTRAINT submission_named CHECK ((((project_id IS NULL) = (schema IS NULL)) AND ((project_id IS NULL) = (project_number IS NOT NULL)) AND ((schema IS NULL) = (schema_number IS NOT NULL))))
 ) PARTITION BY RANGE (log_id, log_index);
-CREATE INDEX submission_by_build ON ONLY submission USING btree (build, project_id, log_id, log_index) WHERE (build IS NOT NULL);
-CREATE INDEX submission_by_build_and_schema ON ONLY submission USING btree ((((build || '
-'::text) || schema)), project_id, log_id, log_index) WHERE (build IS NOT NULL);
+CREATE INDEX submission_build_leaves ON ONLY submission USING btree (hashtextextended(build, (COALESCE(project_number, hashtext(project_id)))::bigint), log_id, ((log_index >> 4))) WHERE (build IS NOT NULL);
+CREATE INDEX submission_build_schema_leaves ON ONLY submission USING btree (hashtextextended(build, (COALESCE(schema_number, hashtext(((project_id || '
+'::text) || schema))))::bigint), log_id, ((log_index >> 4))) WHERE (build IS NOT NULL);
 CREATE INDEX submission_of_id ON ONLY submission USING btree (substr(id, 5, 15));
-CREATE INDEX submission_of_project ON ONLY submission USING btree (hashtext(project_id), log_id, ((log_index >> 4)));
-CREATE INDEX submission_of_schema ON ONLY submission USING btree (hashtext(((project_id || '
-'::text) || schema)), log_id, ((log_index >> 4)));
+CREATE INDEX submission_project_leaves ON ONLY submission USING btree (COALESCE(project_number, hashtext(project_id)), log_id, ((log_index >> 4)));
+CREATE INDEX submission_schema_leaves ON ONLY submission USING btree (COALESCE(schema_number, hashtext(((project_id || '
+'::text) || schema))), log_id, ((log_index >> 4)));
 CREATE TRIGGER submission_change AFTER UPDATE ON submission REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_metadata_changes();
 CREATE TRIGGER submission_export AFTER UPDATE ON submission REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION note_metadata_changes();
+
+CREATE TABLE submission_name (
+  number integer NOT NULL,
+  project_id text COLLATE "C" NOT NULL,
+  schema text NOT NULL,
+  CONSTRAINT submission_name_pkey PRIMARY KEY (number)
+);
+
+CREATE TABLE submission_numbering (
+  since timestamp with time zone NOT NULL
+);
 
 CREATE TABLE submission_statement (
   log_id integer NOT NULL,
@@ -770,6 +784,33 @@ CREATE TABLE worker (
   CONSTRAINT worker_pkey PRIMARY KEY (id)
 );
 
+CREATE VIEW named_submission AS
+ SELECT s.log_id,
+    s.log_index,
+    s.id,
+    COALESCE(s.project_id, n.project_id) AS project_id,
+    s.submitted_at,
+    s.artifact_sha256,
+    COALESCE(s.schema, n.schema) AS schema,
+    s.metadata,
+    s.metadata_state,
+    s.metadata_errors,
+    s.attested_schema,
+    s.attested_metadata,
+    s.salt,
+    s.commitment,
+    s.statement_version,
+    s.dsse_key_id,
+    s.signature,
+    s.leaf_hash,
+    s.redacted_at,
+    s.build,
+    s.project_number,
+    s.schema_number,
+    s.xmin::text AS version
+   FROM submission s
+     LEFT JOIN submission_name n ON n.number = s.schema_number;
+
 CREATE VIEW submission_partition AS
  SELECT c.relname::text AS name,
     NULLIF(b.bound[1], 'MINVALUE'::text)::integer AS log_id,
@@ -904,7 +945,7 @@ END $function$;
 COMMENT ON FUNCTION allocate_log_indexes(p_log_id integer, p_outcome submission_outcome[], INOUT p_log_index bigint[]) IS 'Fourth step of append_submissions: assigns the next indexes of the log to the rows without an outcome, in order. Raises ATFRZ if the log is frozen.
 Locks: the advisory lock (1, p_log_id) until the transaction ends, so that indexes have no gaps and readers always see a prefix of the log.';
 
-CREATE OR REPLACE FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], p_build text[] DEFAULT NULL::text[], p_statement_version smallint[] DEFAULT NULL::smallint[], p_statement text DEFAULT NULL::text, p_digest bytea[] DEFAULT NULL::bytea[], p_shown text[] DEFAULT NULL::text[], p_subjects text[] DEFAULT NULL::text[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json)
+CREATE OR REPLACE FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], p_build text[] DEFAULT NULL::text[], p_statement_version smallint[] DEFAULT NULL::smallint[], p_statement text DEFAULT NULL::text, p_digest bytea[] DEFAULT NULL::bytea[], p_shown text[] DEFAULT NULL::text[], p_subjects text[] DEFAULT NULL::text[], p_knows_numbers boolean DEFAULT false, OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json)
  RETURNS record
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
@@ -941,18 +982,8 @@ BEGIN
   IF v_first IS NOT NULL THEN
     v_log_index := allocate_log_indexes(p_log_id, v_outcome, v_log_index);
     PERFORM assert_new_ids(p_log_id, v_log_index[v_first], p_id, v_outcome);
-    INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, schema, dsse_key_id, metadata, metadata_state,
-      metadata_errors, artifact_sha256, salt, commitment, leaf_hash, signature, build, statement_version)
-    SELECT p_log_id, u.log_index, u.id, p_project_id[u.key], timestamptz 'epoch' + u.submitted_ms * interval '1 millisecond',
-           u.schema, u.dsse_key_id, u.metadata, CASE WHEN u.metadata_errors IS NULL THEN 1 ELSE 2 END, -- MetadataState
-           u.metadata_errors, substring(u.bytes FROM 1 FOR 32),
-           CASE WHEN u.statement_version IS DISTINCT FROM 3 THEN substring(u.bytes FROM 33 FOR 32) END,
-           CASE WHEN u.statement_version = 3 THEN '' ELSE substring(u.bytes FROM 65 FOR 32) END,
-           substring(u.bytes FROM 97 FOR 32), substring(u.bytes FROM 129), u.build, coalesce(u.statement_version, 1)
-    FROM unnest(v_outcome, v_log_index, p_key, p_id, p_submitted_ms, p_schema, p_dsse_key_id, p_bytes, v_metadata,
-                p_metadata_errors, p_build, p_statement_version)
-      AS u(outcome, log_index, key, id, submitted_ms, schema, dsse_key_id, bytes, metadata, metadata_errors, build,
-           statement_version) WHERE u.outcome IS NULL;
+    PERFORM store_rows(p_log_id, p_knows_numbers, v_outcome, v_log_index, p_key, p_project_id, p_id, p_submitted_ms, p_schema, p_dsse_key_id,
+                       p_bytes, v_metadata, p_metadata_errors, p_build, p_statement_version);
     PERFORM store_statements(p_log_id, v_outcome, v_log_index, p_statement_version, p_statement, p_digest, p_shown, p_subjects);
     IF p_idempotency_key IS NOT NULL THEN
       PERFORM record_idempotency_keys(v_holder, p_idempotency_key, p_request_hash, p_id, v_outcome);
@@ -964,7 +995,7 @@ BEGIN
     SELECT to_json(v_outcome), to_json(v_resource_id), to_json(v_log_index) INTO outcome, resource_id, log_index;
   END IF;
 END $function$;
-COMMENT ON FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], p_build text[], p_statement_version smallint[], p_statement text, p_digest bytea[], p_shown text[], p_subjects text[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json) IS 'Appends submissions to a log. p_api_key_id, p_project_id and p_limit_* have an element per API key, the other arrays one per submission; p_key is the place of its API key. A project with a ceiling has an element after those of the API keys, with its id in p_api_key_id and p_project_id and the ceiling in p_limit_*. p_bytes: artifact_sha256, salt, commitment and leaf_hash, 32 bytes each, then the signature. p_metadata: the JCS texts, one per line. p_metadata_errors, p_idempotency_key, p_request_hash and p_build are null if no submission has any; a submission with errors is invalid. So are p_statement_version, whose elements are null where it is 1, p_statement, one statement per line and an empty line where it is not stored, p_digest, p_shown and p_subjects, whose elements are arrays of hashes as text. An idempotency key occurs at most once in a call. Times are Unix milliseconds.
+COMMENT ON FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], p_build text[], p_statement_version smallint[], p_statement text, p_digest bytea[], p_shown text[], p_subjects text[], p_knows_numbers boolean, OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json) IS 'Appends submissions to a log. p_api_key_id, p_project_id and p_limit_* have an element per API key, the other arrays one per submission; p_key is the place of its API key. A project with a ceiling has an element after those of the API keys, with its id in p_api_key_id and p_project_id and the ceiling in p_limit_*. p_bytes: artifact_sha256, salt, commitment and leaf_hash, 32 bytes each, then the signature. p_metadata: the JCS texts, one per line. p_metadata_errors, p_idempotency_key, p_request_hash and p_build are null if no submission has any; a submission with errors is invalid. So are p_statement_version, whose elements are null where it is 1, p_statement, one statement per line and an empty line where it is not stored, p_digest, p_shown and p_subjects, whose elements are arrays of hashes as text. p_knows_numbers: whether processes of the caller''s version read rows with numbers. An idempotency key occurs at most once in a call. Times are Unix milliseconds.
 Each step decides the outcome of some submissions; those that no step has decided are stored, in order, from first_index on. outcome, resource_id and log_index are null if all are stored, else they have an element per submission, and a null outcome means stored. use has the windows of each API key and project, null if none of its submissions was counted.
 p_is_retry: an earlier call with the same ids may have committed; its rows are returned as stored. The commit of a call that found rows or keys waits as that of one that stored some (confirm_durable). Raises ATFRZ if the log is frozen and unique_violation if an id is stored already, and stores nothing if it raises.
 Locks: of the idempotency keys (never waited for), then of the rate windows of the API keys and after them of the projects, both in ascending order, then the log''s, last because it is contended most. In this order two calls cannot deadlock. All are held until the transaction ends.';
@@ -1016,7 +1047,7 @@ BEGIN
       FROM artifact_run_leaves(v_run.id, v_prefix || '\x000000000000000000'::bytea,
                                v_prefix || substr(int8send(v_number), 5) || '\xffffffffff'::bytea, 1) AS l(leaf)
       CROSS JOIN LATERAL (
-        SELECT * FROM submission s WHERE s.log_id = v_run.log_id AND s.log_index = l.leaf LIMIT 1
+        SELECT * FROM named_submission s WHERE s.log_id = v_run.log_id AND s.log_index = l.leaf LIMIT 1
       ) s;
       EXIT WHEN NOT FOUND;
       RETURN QUERY SELECT v_key;
@@ -1024,13 +1055,15 @@ BEGIN
     END LOOP;
   END LOOP;
   RETURN QUERY
-    SELECT DISTINCT substr(sha256(s.project_id::bytea), 1, 4) FROM log l
+    SELECT DISTINCT substr(sha256(coalesce(s.project_id, (
+      SELECT n.project_id FROM submission_name n WHERE n.number = s.project_number))::bytea), 1, 4)
+    FROM log l
     CROSS JOIN LATERAL (
       SELECT coalesce((SELECT r.end_index FROM artifact_run r WHERE r.log_id = l.id AND r.is_current
                        ORDER BY r.end_index DESC LIMIT 1), 0) AS size
     ) indexed
     CROSS JOIN LATERAL (
-      SELECT s.project_id, s.log_id, s.log_index, s.artifact_sha256, s.statement_version FROM submission s
+      SELECT s.project_id, s.project_number, s.log_id, s.log_index, s.artifact_sha256, s.statement_version FROM submission s
       WHERE s.log_id = l.id AND s.log_index >= indexed.size
       ORDER BY s.log_index DESC LIMIT p_most
     ) s
@@ -1047,6 +1080,9 @@ CREATE OR REPLACE FUNCTION artifact_rows(p_run_id bigint, p_log_id integer, p_fi
  STABLE
  SET enable_seqscan TO 'off'
 AS $function$
+DECLARE
+  v_number CONSTANT integer := (
+    SELECT n.number FROM submission_name n WHERE n.number = hashtext(p_project_id) AND n.project_id = p_project_id);
 BEGIN
   IF p_run_id IS NULL THEN
     RETURN QUERY
@@ -1054,22 +1090,26 @@ BEGIN
              s.artifact_sha256 = p_artifact_sha256 OR s.statement_version = 3 AND coalesce((
                SELECT p_artifact_sha256 = ANY (t.subjects) FROM submission_statement t
                WHERE t.log_id = s.log_id AND t.log_index = s.log_index LIMIT 1), false),
-             s.schema, s.submitted_at
+             coalesce(s.schema, (SELECT n.schema FROM submission_name n WHERE n.number = s.schema_number)), s.submitted_at
       FROM submission s
-      WHERE (hashtext(s.project_id), s.log_id, s.log_index >> 4) >= (hashtext(p_project_id), p_log_id, p_first >> 4)
-        AND (hashtext(s.project_id), s.log_id, s.log_index >> 4) <= (hashtext(p_project_id), p_log_id, (p_end - 1) >> 4)
-        AND (s.project_id = p_project_id AND s.log_index >= p_first AND s.log_index < p_end)::integer <> 0
+      WHERE (coalesce(s.project_number, hashtext(s.project_id)), s.log_id, s.log_index >> 4)
+            >= (hashtext(p_project_id), p_log_id, p_first >> 4)
+        AND (coalesce(s.project_number, hashtext(s.project_id)), s.log_id, s.log_index >> 4)
+            <= (hashtext(p_project_id), p_log_id, (p_end - 1) >> 4)
+        AND ((s.project_id = p_project_id OR s.project_number = v_number)
+             AND s.log_index >= p_first AND s.log_index < p_end)::integer <> 0
         AND (s.log_id = p_log_id AND s.log_index >= p_first OR s.log_id = -p_log_id AND s.log_index > p_first)
         AND (s.log_id = p_log_id AND s.log_index < p_end OR s.log_id = -p_log_id AND s.log_index <= p_end)
-      ORDER BY hashtext(s.project_id) DESC, s.log_id DESC, s.log_index >> 4 DESC, s.log_index DESC LIMIT p_limit;
+      ORDER BY coalesce(s.project_number, hashtext(s.project_id)) DESC, s.log_id DESC, s.log_index >> 4 DESC, s.log_index DESC
+      LIMIT p_limit;
   ELSE
     RETURN QUERY
       SELECT l.leaf,
-             s.project_id = p_project_id AND (
+             (s.project_id = p_project_id OR s.project_number = v_number) AND (
                s.artifact_sha256 = p_artifact_sha256 OR s.statement_version = 3 AND coalesce((
                  SELECT p_artifact_sha256 = ANY (t.subjects) FROM submission_statement t
                  WHERE t.log_id = s.log_id AND t.log_index = s.log_index LIMIT 1), false)),
-             s.schema, s.submitted_at
+             coalesce(s.schema, (SELECT n.schema FROM submission_name n WHERE n.number = s.schema_number)), s.submitted_at
       FROM artifact_run_leaves(p_run_id, artifact_entry(p_artifact_sha256, p_project_id, p_first),
                                artifact_entry(p_artifact_sha256, p_project_id, p_end - 1), p_limit) AS l(leaf)
       CROSS JOIN LATERAL (
@@ -1268,7 +1308,9 @@ CREATE OR REPLACE FUNCTION count_metadata_changes()
 AS $function$
 BEGIN
   INSERT INTO metadata_change (project_id, changes)
-    SELECT c.project_id, count(*) FROM changed c GROUP BY c.project_id ORDER BY c.project_id
+    SELECT p.id, count(*) FROM changed c CROSS JOIN LATERAL (
+      SELECT coalesce(c.project_id, (SELECT n.project_id FROM submission_name n WHERE n.number = c.project_number)) AS id) p
+    GROUP BY p.id ORDER BY p.id
     ON CONFLICT (project_id) DO UPDATE SET changes = metadata_change.changes + excluded.changes;
   RETURN NULL;
 END $function$;
@@ -1478,6 +1520,8 @@ CREATE OR REPLACE FUNCTION make_webhook_deliveries(p_webhook_id text, p_project_
 AS $function$
 #variable_conflict use_column
 DECLARE
+  v_number CONSTANT integer := (
+    SELECT n.number FROM submission_name n WHERE n.number = hashtext(p_project_id) AND n.project_id = p_project_id);
   v_made integer := 0;
   v_count integer;
   v_last bigint;
@@ -1492,16 +1536,18 @@ BEGIN
       SELECT p_webhook_id, p_ids[v_made + s.n], s.id, r.log_id, r.tree_size, r.transition, 1,
              p_now, p_now + p_visible_ms * interval '1 millisecond'
       FROM (SELECT s.id, row_number() OVER (ORDER BY s.log_index) AS n FROM submission s
-            WHERE (hashtext(s.project_id), s.log_id, s.log_index >> 4)
+            WHERE (coalesce(s.project_number, hashtext(s.project_id)), s.log_id, s.log_index >> 4)
                   >= (hashtext(p_project_id), r.log_id, r.next_index >> 4)
-              AND (hashtext(s.project_id), s.log_id, s.log_index >> 4)
+              AND (coalesce(s.project_number, hashtext(s.project_id)), s.log_id, s.log_index >> 4)
                   <= (hashtext(p_project_id), r.log_id, r.last_index >> 4)
-              AND (s.project_id = p_project_id AND s.log_index BETWEEN r.next_index AND r.last_index)::integer <> 0
+              AND ((s.project_id = p_project_id OR s.project_number = v_number)
+                   AND s.log_index BETWEEN r.next_index AND r.last_index)::integer <> 0
               AND (s.log_id = r.log_id AND s.log_index >= r.next_index
                    OR s.log_id = -r.log_id AND s.log_index > r.next_index)
               AND (s.log_id = r.log_id AND s.log_index <= r.last_index
                    OR s.log_id = -r.log_id AND s.log_index < r.last_index)
-            ORDER BY hashtext(s.project_id), s.log_id, s.log_index >> 4, s.log_index LIMIT p_max - v_made) s
+            ORDER BY coalesce(s.project_number, hashtext(s.project_id)), s.log_id, s.log_index >> 4, s.log_index
+            LIMIT p_max - v_made) s
       RETURNING *;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     v_made := v_made + v_count;
@@ -1546,11 +1592,53 @@ CREATE OR REPLACE FUNCTION note_metadata_changes()
 AS $function$
 BEGIN
   INSERT INTO export_change (log_id, first_index, end_index, project_id)
-    SELECT c.log_id, c.log_index, c.log_index + 1, c.project_id FROM changed c;
+    SELECT c.log_id, c.log_index, c.log_index + 1,
+           coalesce(c.project_id, (SELECT n.project_id FROM submission_name n WHERE n.number = c.project_number))
+    FROM changed c;
   RETURN NULL;
 END $function$;
 COMMENT ON FUNCTION note_metadata_changes() IS 'Records the leaves of changed submissions for exports.
 Locks: none.';
+
+CREATE OR REPLACE FUNCTION number_names(p_knows_numbers boolean, p_outcome submission_outcome[], p_key integer[], p_project_id text[], p_schema text[])
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+DECLARE
+  v_number integer[];
+  v_project_id text[];
+  v_schema text[];
+BEGIN
+  IF NOT p_knows_numbers THEN
+    UPDATE submission_numbering SET since = clock_timestamp() + interval '24 hours'
+      WHERE since < clock_timestamp() + interval '23 hours';
+    RETURN false;
+  END IF;
+  IF (SELECT g.since > clock_timestamp() FROM submission_numbering g) THEN
+    RETURN false;
+  END IF;
+  SELECT array_agg(w.number ORDER BY w.number, u.key, w.schema),
+         array_agg(p_project_id[u.key] ORDER BY w.number, u.key, w.schema),
+         array_agg(w.schema ORDER BY w.number, u.key, w.schema)
+    INTO v_number, v_project_id, v_schema
+    FROM (SELECT DISTINCT u.key, u.schema FROM unnest(p_outcome, p_key, p_schema) u(outcome, key, schema)
+          WHERE u.outcome IS NULL) u
+    CROSS JOIN LATERAL (VALUES (hashtext(p_project_id[u.key]), ''),
+                               (hashtext(p_project_id[u.key] || E'\n' || u.schema), u.schema)) w(number, schema)
+    WHERE NOT EXISTS (SELECT FROM submission_name n WHERE n.number = w.number AND n.project_id = p_project_id[u.key]
+                      AND n.schema = w.schema LIMIT 1);
+  IF v_number IS NULL THEN
+    RETURN true;
+  END IF;
+  INSERT INTO submission_name SELECT * FROM unnest(v_number, v_project_id, v_schema) ON CONFLICT DO NOTHING;
+  RETURN NOT EXISTS (
+    SELECT FROM unnest(v_number, v_project_id, v_schema) w(number, project_id, schema)
+    WHERE NOT EXISTS (SELECT FROM submission_name n WHERE n.number = w.number AND n.project_id = w.project_id
+                      AND n.schema = w.schema LIMIT 1));
+END $function$;
+COMMENT ON FUNCTION number_names(p_knows_numbers boolean, p_outcome submission_outcome[], p_key integer[], p_project_id text[], p_schema text[]) IS 'Step of append_submissions: gives numbers to the projects and schemas of the rows without an outcome. Returns whether the rows get them: not within a day of a call of a process that does not know them, which is noted, nor if another name has one of them.
+Locks: the row of that note, once an hour; the new numbers, in ascending order, after all others of a call, until the transaction ends: another log''s call may wait for one.';
 
 CREATE OR REPLACE FUNCTION record_idempotency_keys(p_api_key_id text[], p_key text[], p_request_hash bytea[], p_resource_id text[], p_outcome submission_outcome[])
  RETURNS void
@@ -1734,6 +1822,35 @@ AS $function$
 $function$;
 COMMENT ON FUNCTION status_stretches(p_log_id integer, p_status smallint, p_end bigint) IS 'Returns the stretches of a log below p_end whose batches have a status, newest first. Comparisons of whole rows leave the planner one index to choose, whatever its statistics say of a rare status.
 Locks: none.';
+
+CREATE OR REPLACE FUNCTION store_rows(p_log_id integer, p_knows_numbers boolean, p_outcome submission_outcome[], p_log_index bigint[], p_key integer[], p_project_id text[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text[], p_metadata_errors text[], p_build text[], p_statement_version smallint[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+DECLARE
+  v_is_numbered CONSTANT boolean := number_names(p_knows_numbers, p_outcome, p_key, p_project_id, p_schema);
+BEGIN
+  INSERT INTO submission (log_id, log_index, id, project_id, schema, project_number, schema_number, submitted_at, dsse_key_id,
+    metadata, metadata_state, metadata_errors, artifact_sha256, salt, commitment, leaf_hash, signature, build,
+    statement_version)
+  SELECT p_log_id, u.log_index, u.id, CASE WHEN NOT v_is_numbered THEN p_project_id[u.key] END,
+         CASE WHEN NOT v_is_numbered THEN u.schema END, CASE WHEN v_is_numbered THEN hashtext(p_project_id[u.key]) END,
+         CASE WHEN v_is_numbered THEN hashtext(p_project_id[u.key] || E'\n' || u.schema) END,
+         timestamptz 'epoch' + u.submitted_ms * interval '1 millisecond', u.dsse_key_id,
+         u.metadata, CASE WHEN u.metadata_errors IS NULL THEN 1 ELSE 2 END, -- MetadataState
+         u.metadata_errors, substring(u.bytes FROM 1 FOR 32),
+         CASE WHEN u.statement_version IS DISTINCT FROM 3 THEN substring(u.bytes FROM 33 FOR 32) END,
+         CASE WHEN u.statement_version = 3 THEN '' ELSE substring(u.bytes FROM 65 FOR 32) END,
+         substring(u.bytes FROM 97 FOR 32), substring(u.bytes FROM 129), u.build, coalesce(u.statement_version, 1)
+  FROM unnest(p_outcome, p_log_index, p_key, p_id, p_submitted_ms, p_schema, p_dsse_key_id, p_bytes, p_metadata,
+              p_metadata_errors, p_build, p_statement_version)
+    AS u(outcome, log_index, key, id, submitted_ms, schema, dsse_key_id, bytes, metadata, metadata_errors, build,
+         statement_version)
+  WHERE u.outcome IS NULL;
+END $function$;
+COMMENT ON FUNCTION store_rows(p_log_id integer, p_knows_numbers boolean, p_outcome submission_outcome[], p_log_index bigint[], p_key integer[], p_project_id text[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text[], p_metadata_errors text[], p_build text[], p_statement_version smallint[]) IS 'Step of append_submissions: stores the rows without an outcome, with numbers in place of names if number_names says so.
+Locks: those of number_names.';
 
 CREATE OR REPLACE FUNCTION store_statements(p_log_id integer, p_outcome submission_outcome[], p_log_index bigint[], p_statement_version smallint[], p_statement text, p_digest bytea[], p_shown text[], p_subjects text[])
  RETURNS void

@@ -89,14 +89,16 @@ function newSubmission(projectId: string, dsseKeyId: number, ulid: string): NewS
 export async function generateSubmissions(target: Target, count: number): Promise<void> {
   const { pool, projectId } = target;
   const { logId, keyId } = await openLiveLog(target);
+  const schemas = ['purl', RARE_SCHEMA];
+  await pool`SELECT number_names(true, '{NULL,NULL}', '{1,1}', ${[projectId]}, ${schemas})`;
   for (let first = 0; first < count; first += ROWS_PER_STATEMENT) {
     const last = Math.min(count, first + ROWS_PER_STATEMENT) - 1;
     await pool`
-      INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, artifact_sha256, schema, metadata,
+      INSERT INTO submission (log_id, log_index, id, project_number, submitted_at, artifact_sha256, schema_number, metadata,
                               metadata_state, salt, commitment, dsse_key_id, signature, leaf_hash)
-      SELECT ${logId}, i, 'sub_00' || upper(lpad(to_hex(i), 8, '0')) || upper(substr(md5(i::text), 1, 16)), ${projectId},
+      SELECT ${logId}, i, 'sub_00' || upper(lpad(to_hex(i), 8, '0')) || upper(substr(md5(i::text), 1, 16)), hashtext(${projectId}),
              now() - (${count} - i) * interval '1 millisecond', h.hash,
-             CASE WHEN i % 100000 = 7 THEN ${RARE_SCHEMA} ELSE 'purl' END, ${METADATA}, ${MetadataState.VALID}, h.hash,
+             hashtext(${projectId} || E'\\n' || CASE WHEN i % 100000 = 7 THEN ${RARE_SCHEMA} ELSE 'purl' END), ${METADATA}, ${MetadataState.VALID}, h.hash,
              h.hash, ${keyId}, h.hash || h.hash || substr(h.hash, 1, ${SIGNATURE_BYTES - 64}), h.hash
       FROM generate_series(${first}::bigint, ${last}::bigint) i, LATERAL (SELECT sha256(int8send(i)) AS hash) h`;
   }

@@ -39,7 +39,7 @@ function storm(apiKey: string, requests: number): Promise<string[]> {
 
 async function countStored(apiKey: string): Promise<number> {
   const [row] = await pool<{ n: number }[]>`
-    SELECT count(*)::int AS n FROM submission s JOIN api_key k USING (project_id)
+    SELECT count(*)::int AS n FROM named_submission s JOIN api_key k USING (project_id)
     WHERE k.last4 = ${apiKey.slice(-4)}`;
   return row?.n ?? 0;
 }

@@ -99,10 +99,16 @@ async function runMissing(connection: Connection, names: string[]): Promise<stri
     const isRun = `INSERT INTO migration (name) VALUES ('${name}')`;
     await connection.unsafe(outside === undefined ? `${text}\n;${isRun}` : text);
     if (outside === undefined) continue;
-    for (const statement of outside.split(/;\n/)) await connection.unsafe(statement);
+    for (const statement of outside.split(/;\n/)) await runOutside(connection, statement);
     await connection.unsafe(isRun);
   }
   return missing;
+}
+
+/** Runs a statement, and what its rows name as `statement`, as `\\gexec` of psql does. */
+async function runOutside(connection: Connection, text: string): Promise<void> {
+  for (const { statement } of await connection.unsafe<{ statement?: string }[]>(text))
+    if (statement !== undefined) await connection.unsafe(statement);
 }
 
 async function adopt(connection: Connection): Promise<void> {

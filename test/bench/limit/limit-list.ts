@@ -43,7 +43,7 @@ export async function serveList(
     const rows = await pool<Row[]>`
       SELECT id, log_index AS index, submitted_at AS at, encode(artifact_sha256, 'hex') AS artifact,
              encode(leaf_hash, 'hex') AS leaf, encode(salt, 'hex') AS salt, metadata
-      FROM submission WHERE project_id = ${projectId}
+      FROM named_submission WHERE project_id = ${projectId}
         AND log_id = (SELECT id FROM log WHERE environment = 1 ORDER BY epoch DESC LIMIT 1)
       ORDER BY log_index DESC LIMIT ${ROWS}`;
     const text = rows

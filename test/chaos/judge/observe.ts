@@ -151,7 +151,7 @@ export async function readTables(sql: postgres.Sql, projects: Record<string, str
     SELECT s.id, ${environment}, s.log_index::float8 AS index, s.project_id AS project,
            encode(s.artifact_sha256, 'hex') AS artifact, encode(s.leaf_hash, 'hex') AS leaf,
            s.metadata, s.attested_metadata AS attested, encode(s.salt, 'hex') AS salt
-    FROM submission s JOIN log l ON l.id = s.log_id ORDER BY s.log_id, s.log_index`;
+    FROM named_submission s JOIN log l ON l.id = s.log_id ORDER BY s.log_id, s.log_index`;
   const batches = await sql<SeenBatch[]>`
     SELECT b.id, ${environment}, b.first_index::float8 AS first, b.tree_size::float8 AS size,
            encode(b.root_hash, 'hex') AS root, b.note, b.registered_at IS NOT NULL AS published, b.status,

@@ -28,7 +28,8 @@ export const TABLE_SABOTAGES: readonly TableSabotage[] = [
   { name: 'a row has another leaf', statement: `UPDATE submission SET leaf_hash = '' WHERE id = ${ROW}` },
   {
     name: 'a row is in another project',
-    statement: `UPDATE submission s SET project_id = p.id FROM project p WHERE s.id = ${ROW} AND p.id <> s.project_id`,
+    statement: `UPDATE submission s SET project_id = p.id, schema = n.schema, project_number = NULL, schema_number = NULL
+                FROM named_submission n, project p WHERE s.id = ${ROW} AND n.id = s.id AND p.id <> n.project_id`,
   },
   {
     name: 'a request is stored twice',
@@ -36,7 +37,7 @@ export const TABLE_SABOTAGES: readonly TableSabotage[] = [
                                         metadata_state, commitment, dsse_key_id, signature, leaf_hash)
                 SELECT s.log_id, (SELECT max(log_index) + 1 FROM submission WHERE log_id = 1), 'sub_copy', s.project_id,
                        s.submitted_at, s.artifact_sha256, s.schema, 1, s.commitment, s.dsse_key_id, s.signature, s.leaf_hash
-                FROM submission s JOIN idempotency_key k ON k.resource_id = s.id WHERE s.log_id = 1 LIMIT 1`,
+                FROM named_submission s JOIN idempotency_key k ON k.resource_id = s.id WHERE s.log_id = 1 LIMIT 1`,
   },
   {
     name: 'a key stands for nothing',

@@ -21,7 +21,8 @@ const app = await startApp(t);
 async function project(limits = {}) {
   const { key, projectId } = await newKey(app, { limits });
   const count = async () => {
-    const [row] = await app.pool`select count(*)::int as n from submission where project_id = ${projectId}`;
+    const [row] =
+      await app.pool`select count(*)::int as n from named_submission where project_id = ${projectId}`;
     return Number(row?.n);
   };
   return { env: { ATTEST_URL: app.baseUrl, ATTEST_API_KEY: key }, count };

@@ -53,10 +53,10 @@ async function untilStored(scene: SequencerScene, count: number): Promise<void> 
 
 t.test('one bad row fails alone, and the others of its flush are stored', async (t) => {
   const scene = await openSequencer(t);
-  await scene.pool`ALTER TABLE submission ADD CHECK (schema <> 'bad')`;
+  await scene.pool`ALTER TABLE submission ADD CHECK (build <> 'bad')`;
   const rows = scene.makeRows(40);
   const bad = rows[17];
-  if (bad !== undefined) bad.schema = 'bad';
+  if (bad !== undefined) bad.build = 'bad';
   const results = await scene.accept(rows);
   t.same(
     outcomes(results),

@@ -151,7 +151,7 @@ t.test(
     }
     t.equal(new Set(eventOf.values()).size, eventOf.size, 'and one submission per id');
     const [foreign] = await pool<{ n: number }[]>`
-    SELECT count(*)::int AS n FROM submission s JOIN webhook w ON w.project_id <> s.project_id
+    SELECT count(*)::int AS n FROM named_submission s JOIN webhook w ON w.project_id <> s.project_id
     WHERE (w.url = ${mine.url} AND s.id = ANY(${submissionsIn(mine.received)}))
        OR (w.url = ${theirs.url} AND s.id = ANY(${submissionsIn(theirs.received)}))`;
     t.equal(foreign?.n, 0, 'no event of a foreign submission');

@@ -36,7 +36,7 @@ async function bytesOf(index: string): Promise<number> {
 }
 
 t.test('submissions without a build have no entry in the indexes of builds', async (t) => {
-  for (const index of ['submission_by_build', 'submission_by_build_and_schema'])
+  for (const index of ['submission_build_leaves', 'submission_build_schema_leaves'])
     t.ok((await bytesOf(index)) <= MOST_BYTES, index);
 });
 
@@ -80,7 +80,7 @@ for (const analyzed of [false, true]) {
         for (const planFor of ['these', 'any'] as const) {
           const plan = await planner.explain(() => list(filter, before), planFor);
           const index =
-            filter.schema === undefined ? 'submission_by_build' : 'submission_by_build_and_schema';
+            filter.schema === undefined ? 'submission_build_leaves' : 'submission_build_schema_leaves';
           const isNarrow =
             plan.scans.some((scan) => scan.endsWith(` ${index}`)) &&
             plan.rows <= 3 * LIMIT &&

@@ -8,6 +8,7 @@ import {
 import type { Sql } from '../../../src/server/database/connect.js';
 import { openPlanner } from '../../support/judging/plans.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
+import { findTwins } from '../../support/twins.js';
 
 const ROWS = 100_000;
 const LIMIT = 51;
@@ -17,22 +18,14 @@ const FORMER = {
   submission_by_project: '(project_id, log_id, log_index)',
   submission_by_schema: '(schema, project_id, log_id, log_index)',
 };
-const INDEXES = ['submission_of_project', 'submission_of_schema'];
+const INDEXES = ['submission_project_leaves', 'submission_schema_leaves'];
 
 const planner = openPlanner(await testDatabase(t));
 t.teardown(planner.close);
 const { sql } = planner;
 
 /** Two projects with the same key in the indexes. */
-async function findTwins(): Promise<[string, string]> {
-  const [twins] = await sql<{ ids: [string, string] }[]>`
-    SELECT (array_agg(id))[1:2] AS ids FROM (SELECT 'prj_' || i AS id FROM generate_series(1, 400000) i) made
-    GROUP BY hashtext(id) HAVING count(*) > 1 LIMIT 1`;
-  if (twins === undefined) throw new Error('no two projects have the same key');
-  return twins.ids;
-}
-
-const [FIRST, SECOND] = await findTwins();
+const [FIRST, SECOND] = await findTwins(sql, 'prj_');
 const LARGE = 'prj_large';
 
 /** One project has all leaves but a few at the end, of two projects in turn. */

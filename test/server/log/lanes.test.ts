@@ -32,7 +32,7 @@ async function read(app: App, { key: apiKey }: TestKey, path: string) {
 /** The origins of the logs that hold a project's submissions. */
 async function originsOf({ pool }: App, { projectId }: TestKey): Promise<string[]> {
   const rows = await pool<{ origin: string }[]>`
-    SELECT DISTINCT l.origin FROM submission s JOIN log l ON l.id = s.log_id
+    SELECT DISTINCT l.origin FROM named_submission s JOIN log l ON l.id = s.log_id
     WHERE s.project_id = ${projectId} ORDER BY l.origin`;
   return rows.map(({ origin }) => origin);
 }
@@ -113,7 +113,7 @@ t.test('logs stay without the setting, and projects from before it stay in the f
   const lanesOf = async (apiKeys: readonly string[]) => {
     const rows = await pool<{ last4: string; lanes: number[] }[]>`
       SELECT k.last4, array_agg(DISTINCT l.lane) AS lanes FROM api_key k
-      JOIN submission s ON s.project_id = k.project_id JOIN log l ON l.id = s.log_id GROUP BY k.last4`;
+      JOIN named_submission s ON s.project_id = k.project_id JOIN log l ON l.id = s.log_id GROUP BY k.last4`;
     return apiKeys.map((key) => rows.find(({ last4 }) => key.endsWith(last4))?.lanes.join());
   };
   const first = await installation.startApi();

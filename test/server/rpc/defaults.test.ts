@@ -187,7 +187,7 @@ t.test('a request that an earlier version recorded with its defaults is replayed
   const headers = freshKey();
   const first = await rest!.call(createAttestation, sent, key, headers);
   const stored = await app.pool<{ hash: Buffer }[]>`
-    SELECT k.request_hash AS hash FROM idempotency_key k JOIN submission s ON s.id = k.resource_id
+    SELECT k.request_hash AS hash FROM idempotency_key k JOIN named_submission s ON s.id = k.resource_id
     WHERE s.project_id = ${projectId}`;
   const plain = create(CreateAttestationRequestSchema, creation(ARTIFACT));
   t.same(

@@ -63,7 +63,7 @@ t.test('submissions in a second are exact over all processes and surfaces', asyn
     countOk(outcomes),
     'what was granted was stored, and nothing else',
   );
-  const stored = await app.pool`SELECT id FROM submission WHERE project_id = ${key.projectId}`;
+  const stored = await app.pool`SELECT id FROM named_submission WHERE project_id = ${key.projectId}`;
   t.equal(stored.length, countOk(outcomes));
   t.same(new Set(outcomes.map(({ code }) => code)), new Set(['ok', 'rate_limit.exceeded']));
 });
@@ -74,7 +74,7 @@ t.test('submissions in a day are exact: not one more, not one less', async (t) =
     return { key, outcomes: await Promise.all(Array.from({ length: 60 }, (_, i) => create(key, i))) };
   });
   t.equal(countOk(outcomes), 7);
-  const stored = await app.pool`SELECT id FROM submission WHERE project_id = ${key.projectId}`;
+  const stored = await app.pool`SELECT id FROM named_submission WHERE project_id = ${key.projectId}`;
   t.equal(stored.length, 7);
 });
 

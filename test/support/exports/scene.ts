@@ -63,7 +63,7 @@ export async function assertExported(
   const rows = await pool<{ id: string; isRedacted: boolean; isErased: boolean }[]>`
     SELECT s.id, s.redacted_at IS NOT NULL AND (s.statement_version = 1 OR t.erased_at IS NOT NULL) AS "isRedacted",
            t.erased_at IS NOT NULL AS "isErased"
-    FROM submission s
+    FROM named_submission s
     LEFT JOIN submission_statement t ON t.log_id = s.log_id AND t.log_index = s.log_index
     JOIN export x ON x.id = ${id} JOIN log l ON l.id = s.log_id AND l.environment = x.environment
     JOIN batch b ON b.log_id = s.log_id AND b.first_index <= s.log_index AND b.tree_size > s.log_index AND b.status <> 1

@@ -103,10 +103,13 @@ async function readWholes(sql: Planner['sql']): Promise<Map<unknown, string>> {
   return new Map(rows.map(({ part, whole }) => [part, whole]));
 }
 
-/** Planned for these parameters, a partition without a page is read whole. */
+/** Planned for these parameters, a partition without a page is read whole; so are the names of submissions if there are none. */
 function isOfEmptyPart(node: Node, wholes: ReadonlyMap<unknown, string>): boolean {
   const pages = number(node, 'Shared Hit Blocks') + number(node, 'Shared Read Blocks');
-  return node['Node Type'] === 'Seq Scan' && wholes.has(node['Relation Name']) && pages === 0;
+  const table = node['Relation Name'];
+  return (
+    node['Node Type'] === 'Seq Scan' && (wholes.has(table) || table === 'submission_name') && pages === 0
+  );
 }
 
 function nameOf(node: Node, wholes: ReadonlyMap<unknown, string>): string {

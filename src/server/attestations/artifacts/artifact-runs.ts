@@ -69,7 +69,7 @@ async function insertRun(tx: Sql, run: Run): Promise<number> {
 async function indexLeaves(tx: Sql, runId: number, { logId, firstIndex, endIndex }: Run): Promise<void> {
   const [stored] = await tx<{ leaves: number; bytes: number; entries: number }[]>`
     WITH leaf AS MATERIALIZED (
-      SELECT project_id, log_index, artifact_sha256 FROM submission
+      SELECT project_id, log_index, artifact_sha256 FROM named_submission
       WHERE log_id = ${logId} AND log_index >= ${firstIndex} AND log_index < ${endIndex}
     ), entry AS MATERIALIZED (
       SELECT artifact_entry(artifact_sha256, project_id, log_index) AS entry FROM leaf

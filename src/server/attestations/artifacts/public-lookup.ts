@@ -43,6 +43,6 @@ export async function hasPublicLookup(sql: Sql, isDefault: boolean): Promise<boo
 export async function isPublicSubmission(sql: Sql, id: string, isDefault: boolean): Promise<boolean> {
   const [row] = await sql<{ found: boolean }[]>`
     SELECT coalesce(public_lookup, ${isDefault}) AS found FROM project
-    WHERE id = coalesce((SELECT s.project_id FROM submission s WHERE ${isOfId(sql, id)}), '')`;
+    WHERE id = coalesce((SELECT s.project_id FROM named_submission s WHERE ${isOfId(sql, id)}), '')`;
   return row?.found === true;
 }

@@ -42,6 +42,10 @@ const HAS_DETAILS = `
   OR metadata_errors IS NOT NULL OR redacted_at IS NOT NULL OR build IS NOT NULL
   OR statement_version <> ${StatementVersion.OF_ROW}`;
 
+/** The JSON of the schema of a submission `s`, for those without metadata alone. */
+const SCHEMA_OF = `
+  SELECT to_json(coalesce(s.schema, (SELECT n.schema FROM submission_name n WHERE n.number = s.schema_number)))::text`;
+
 /** What is shown of the stored statement of a submission `s`, and when it was erased. */
 const STATEMENT_OF = `
   SELECT concat_ws(E'\\t', coalesce(t.shown, ''), coalesce(encode(timestamptz_send(t.erased_at), 'hex'), ''))
@@ -66,7 +70,7 @@ export const listedColumns = (knownEnd: string, hasLogs: boolean): string => `
   ${hasLogs ? "string_agg(log_id::text, ' ') AS logs," : ''}
   string_agg(log_index::text, ' ') AS indexes, string_agg(id, ' ') AS ids,
   encode(string_agg(timestamptz_send(submitted_at) || artifact_sha256 || leaf_hash || coalesce(salt, ''), ''), 'hex') AS bytes,
-  string_agg(CASE WHEN fits THEN coalesce(metadata, to_json(schema)::text) ELSE '' END, E'\\n') AS metadata,
+  string_agg(CASE WHEN fits THEN coalesce(metadata, (${SCHEMA_OF})) ELSE '' END, E'\\n') AS metadata,
   string_agg(concat_ws(E'\\t', id, metadata_state, (salt IS NOT NULL)::integer,
                        coalesce(encode(timestamptz_send(redacted_at), 'hex'), ''),
                        coalesce(CASE WHEN fits THEN attested_metadata END, ''),

@@ -86,11 +86,7 @@ function makeStatement({ query, positions }: Wanted, isSummed: boolean): Stateme
   return { text, parameters };
 }
 
-/** Of one project, in the order of its index. */
-const NEWEST_FIRST = 'project_id DESC, log_id DESC, log_index DESC';
-
-/** What is between build and schema in the expression of their index. */
-const BETWEEN = " || E'\\n' || ";
+const NEWEST_FIRST = 'log_id DESC, log_index DESC';
 
 /** Metadata fits if each of so many rows could have as much. */
 function withShares(rows: string, count: number): string {
@@ -108,7 +104,7 @@ function summed(rows: string): string {
 }
 
 const CHOSEN_COLUMNS = `
-  s.project_id, s.log_id, s.log_index, s.id, s.submitted_at, s.artifact_sha256, s.schema, s.metadata, s.metadata_state,
+  s.log_id, s.log_index, s.id, s.submitted_at, s.artifact_sha256, s.schema, s.schema_number, s.metadata, s.metadata_state,
   s.metadata_errors, s.attested_metadata, s.salt, s.leaf_hash, s.redacted_at, s.build, s.statement_version,
   coalesce(octet_length(s.metadata), 0) + coalesce(octet_length(s.attested_metadata), 0)
     + coalesce(octet_length(s.metadata_errors), 0) AS bytes`;
@@ -120,10 +116,10 @@ const CHOSEN_COLUMNS = `
  * rows for a small one.
  */
 function filteredRows(query: SubmissionQuery, positions: Positions, bind: Bind): string {
-  const { build, limit } = query;
+  const { limit } = query;
   const from = `${bind((wanted) => wanted.from)}::bigint`;
   const stretch = { logId: 'l.log_id', first: `greatest(r.first_index, ${from})`, end: 'r.end_index' };
-  const { within, order, more } = (build === undefined ? inBlocks : inOrder)(query, stretch, bind);
+  const { within, order } = inBlocks(query, stretch, bind);
   return `
     SELECT s.*
     FROM (${logsOf(positions, bind)}) l
@@ -131,35 +127,22 @@ function filteredRows(query: SubmissionQuery, positions: Positions, bind: Bind):
     CROSS JOIN LATERAL (
       SELECT ${CHOSEN_COLUMNS} FROM submission s
       WHERE ${within} ${times(query, bind)}
-      ORDER BY ${order} LIMIT ${mostRows(limit) + more}
+      ORDER BY ${order} LIMIT ${mostRows(limit) + BLOCK - 1}
     ) s
-    ORDER BY s.log_id DESC, s.log_index DESC LIMIT ${bind((wanted) => wanted.query.limit)}`;
+    ORDER BY ${NEWEST_FIRST} LIMIT ${bind((wanted) => wanted.query.limit)}`;
 }
 
-/** What is read of an index: the rows of a stretch `r` of a log `l`, in its order, and how many `more` than the page has. */
+/** What is read of an index: the rows of a stretch `r` of a log `l`, in its order. */
 type Stretch = { logId: string; first: string; end: string };
-type IndexRange = { within: string; order: string; more: number };
+type IndexRange = { within: string; order: string };
 
-function inBlocks({ schema }: SubmissionQuery, stretch: Stretch, bind: Bind): IndexRange {
-  const project = bind(({ query }) => query.projectId);
-  const ofSchema = schema === undefined ? undefined : bind((wanted) => wanted.query.schema ?? null);
-  const { within, order } = leavesInBlocks({ project, schema: ofSchema, ...stretch });
-  return { within, order: order.map((column) => `${column} DESC`).join(', '), more: BLOCK - 1 };
-}
-
-function inOrder(query: SubmissionQuery, stretch: Stretch, bind: Bind): IndexRange {
-  const names = (['build', 'schema'] as const).filter((name) => query[name] !== undefined);
-  const project = bind((wanted) => wanted.query.projectId);
-  const value = bind((wanted) => names.map((name) => wanted.query[name]).join('\n'));
-  const expression = names.join(BETWEEN);
-  return {
-    within: `
-      (${expression}, s.project_id, s.log_id, s.log_index) >= (${value}, ${project}, l.log_id, ${stretch.first})
-      AND (${expression}, s.project_id, s.log_id, s.log_index) <= (${value}, ${project}, l.log_id, r.end_index - 1)
-      AND s.build IS NOT NULL`,
-    order: `${expression} DESC, ${NEWEST_FIRST}`,
-    more: 0,
-  };
+function inBlocks(query: SubmissionQuery, stretch: Stretch, bind: Bind): IndexRange {
+  const nameOf = (name: 'schema' | 'build') =>
+    query[name] === undefined ? undefined : `${bind((wanted) => wanted.query[name] ?? null)}::text`;
+  const project = `${bind((wanted) => wanted.query.projectId)}::text`;
+  const names = { project, schema: nameOf('schema'), build: nameOf('build') };
+  const { within, order } = leavesInBlocks({ names, ...stretch });
+  return { within, order: order.map((column) => `${column} DESC`).join(', ') };
 }
 
 /** The logs of a page, and its end in each. */

@@ -74,7 +74,7 @@ const PARAMETERS = [
   ...['p_metadata', 'p_metadata_errors', 'p_idempotency_key', 'p_request_hash', 'p_build'],
   ...['p_statement_version', 'p_statement', 'p_digest', 'p_shown', 'p_subjects'],
 ];
-const CALL = `SELECT * FROM append_submissions(${PARAMETERS.map((name, i) => `${name} => $${i + 1}`).join(', ')})`;
+const CALL = `SELECT * FROM append_submissions(${PARAMETERS.map((name, i) => `${name} => $${i + 1}`).join(', ')}, p_knows_numbers => true)`;
 
 /**
  * Appends rows to a log by one call of `append_submissions`, which is one transaction: they are durable when it returns.

@@ -45,7 +45,7 @@ type Erasable = { projectId: string; isStored: boolean; erasedAt: Date | null };
 export async function findErasable(sql: Sql, id: string): Promise<Erasable | undefined> {
   const [row] = await sql<Erasable[]>`
     SELECT s.project_id AS "projectId", t.digest IS NOT NULL AS "isStored", t.erased_at AS "erasedAt"
-    FROM submission s LEFT JOIN LATERAL find_statement(s.log_id, s.log_index) t ON true
+    FROM named_submission s LEFT JOIN LATERAL find_statement(s.log_id, s.log_index) t ON true
     WHERE ${isOfId(sql, id)}`;
   return row;
 }

@@ -5,6 +5,7 @@ import { formatMs } from '../../json/well-known-types.js';
 import type { ListedSubmission } from '../lists/list-row-decoder.js';
 import { shownStatement } from '../statements/stored-statement.js';
 import { leavesInBlocks } from './leaf-blocks.js';
+import { SCHEMA_OF, WITH_NAMES } from './submission-names.js';
 import type { SubmissionRow } from './submissions.js';
 
 /**
@@ -32,15 +33,15 @@ type SubmissionRange = {
 };
 
 /**
- * A row as text, which {@link createRowReader} reads. JSON as it is stored has no line break and no tab, and the other
- * values have neither.
+ * A row {@link WITH_NAMES} as text, which {@link createRowReader} reads. JSON as it is stored has no line break and no tab,
+ * and the other values have neither.
  */
 export const EXPORTED_LINE = `
   concat_ws(E'\\t', s.log_index, s.id, s.metadata_state, s.dsse_key_id,
             encode(timestamptz_send(s.submitted_at) || s.artifact_sha256 || s.leaf_hash || s.commitment ||
                    coalesce(s.salt, ''), 'hex'),
             replace(encode(s.signature, 'base64'), E'\\n', ''),
-            coalesce(encode(timestamptz_send(s.redacted_at), 'hex'), ''), to_json(s.schema)::text,
+            coalesce(encode(timestamptz_send(s.redacted_at), 'hex'), ''), to_json(${SCHEMA_OF})::text,
             coalesce(to_json(s.attested_schema)::text, ''), coalesce(s.metadata, ''),
             coalesce(s.attested_metadata, ''), coalesce(s.metadata_errors, ''), s.statement_version, (
               SELECT concat_ws(E'\\t', encode(t.digest, 'hex'), coalesce(encode(timestamptz_send(t.erased_at), 'hex'), ''),
@@ -61,8 +62,8 @@ export async function listExportedRows(
   limit: number,
 ): Promise<ExportedPage> {
   const [row] = await sql`
-    SELECT string_agg(line, E'\\n' ORDER BY log_index) AS text
-    FROM (${rowsOf(sql, range, `s.log_index, ${EXPORTED_LINE} AS line`, limit)}) AS page`.raw();
+    SELECT string_agg(${sql.unsafe(EXPORTED_LINE)}, E'\\n' ORDER BY s.log_index) AS text
+    FROM (${rowsOf(sql, range, 's.*', limit)}) AS s ${sql.unsafe(WITH_NAMES)}`.raw();
   return row?.[0] ?? NO_ROWS;
 }
 
@@ -77,9 +78,9 @@ export async function countExportedRows(sql: Sql, range: SubmissionRange, limit:
 
 function rowsOf(sql: Sql, range: SubmissionRange, columns: string, limit: number) {
   const { projectId, logId, firstIndex, endIndex, schema } = range;
-  const ofSchema = schema === null ? undefined : 'r.schema';
+  const names = { project: 'r.project_id', schema: schema === null ? undefined : 'r.schema' };
   const leaves = { logId: 'r.log_id', first: 'r.first_index', end: 'r.end_index' };
-  const { within, order, inBlock } = leavesInBlocks({ project: 'r.project_id', schema: ofSchema, ...leaves });
+  const { within, order, inBlock } = leavesInBlocks({ names, ...leaves });
   return sql`
     SELECT s.* FROM (
       SELECT ${projectId}::text AS project_id, ${schema}::text AS schema, ${logId}::integer AS log_id,

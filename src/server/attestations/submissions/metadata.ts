@@ -20,13 +20,17 @@ export async function lockMetadata(
   { projectId, environment }: { projectId: string; environment: number },
 ): Promise<MetadataStatus | undefined> {
   const rows = await tx<MetadataStatus[]>`
-    SELECT s.metadata_state AS state, s.schema, s.statement_version AS "statementVersion" FROM submission s
-    JOIN log l ON l.id = s.log_id AND l.environment = ${environment}
-    WHERE ${isOfId(tx, id)} AND s.project_id = ${projectId} FOR NO KEY UPDATE OF s`;
+    SELECT s.metadata_state AS state, coalesce(s.schema, n.schema) AS schema, s.statement_version AS "statementVersion"
+    FROM submission s JOIN log l ON l.id = s.log_id AND l.environment = ${environment}
+    LEFT JOIN submission_name n ON n.number = s.schema_number
+    WHERE ${isOfId(tx, id)} AND coalesce(s.project_id, n.project_id) = ${projectId} FOR NO KEY UPDATE OF s`;
   return rows[0];
 }
 
-/** Replaces the indexed metadata by valid metadata, and keeps the attested. The caller holds the lock. */
+/**
+ * Replaces the indexed metadata by valid metadata, and keeps the attested. The row has names from then on. The caller holds the
+ * lock.
+ */
 export async function correctMetadata(
   tx: Sql,
   id: string,
@@ -34,9 +38,10 @@ export async function correctMetadata(
 ): Promise<void> {
   await tx`
     UPDATE submission s
-    SET schema = ${schema}, metadata = ${canonical}, metadata_state = ${VALID}, metadata_errors = NULL,
-        attested_schema = schema, attested_metadata = metadata
-    WHERE ${isOfId(tx, id)}`;
+    SET project_id = n.project_id, schema = ${schema}, project_number = NULL, schema_number = NULL,
+        metadata = ${canonical}, metadata_state = ${VALID}, metadata_errors = NULL,
+        attested_schema = n.schema, attested_metadata = s.metadata
+    FROM named_submission n WHERE ${isOfId(tx, id)} AND n.log_id = s.log_id AND n.log_index = s.log_index`;
 }
 
 /**

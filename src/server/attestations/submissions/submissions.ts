@@ -3,6 +3,7 @@ import type { Pool, Sql } from '../../database/connect.js';
 import { ownTiles } from '../../log/store/tiles.js';
 import { stampsText } from '../stamps/stored-stamps.js';
 import { StatementVersion } from '../statements/stored-statement.js';
+import { PROJECT_OF, SCHEMA_OF, WITH_NAMES } from './submission-names.js';
 
 /** A submission and its batch. The batch members are null until a published batch contains it. */
 export type SubmissionRow = {
@@ -48,15 +49,16 @@ export type SubmissionRow = {
 };
 
 const submissionColumns = (sql: Sql) => sql`
-  s.log_id AS "logId", s.log_index AS "logIndex", s.id, s.project_id AS "projectId", s.submitted_at AS "submittedAt",
-  s.artifact_sha256 AS "artifactSha256", s.schema, s.metadata, s.metadata_state AS "metadataState",
+  s.log_id AS "logId", s.log_index AS "logIndex", s.id, ${sql.unsafe(PROJECT_OF)} AS "projectId",
+  s.submitted_at AS "submittedAt", s.artifact_sha256 AS "artifactSha256", ${sql.unsafe(SCHEMA_OF)} AS schema, s.metadata,
+  s.metadata_state AS "metadataState",
   s.metadata_errors AS "metadataErrors", s.attested_schema AS "attestedSchema",
   s.attested_metadata AS "attestedMetadata", s.salt, s.commitment, s.dsse_key_id AS "dsseKeyId", s.signature,
   s.leaf_hash AS "leafHash", s.redacted_at AS "redactedAt", s.build, s.statement_version AS "statementVersion",
   t.shown AS "statementShown", t.erased_at AS "statementErasedAt", b.id AS "batchId", b.tree_size AS "batchTreeSize",
   b.status AS "batchStatus", b.witnessed_at AS "witnessedAt",
   s.xmin::text AS version, CASE WHEN b.registered_at IS NOT NULL THEN (${ownTiles(sql)}) END AS "ownTiles",
-  coalesce((SELECT c.changes FROM metadata_change c WHERE c.project_id = s.project_id), 0) AS "projectChanges",
+  coalesce((SELECT c.changes FROM metadata_change c WHERE c.project_id = ${sql.unsafe(PROJECT_OF)}), 0) AS "projectChanges",
   ${stampsText(sql)} AS stamps`;
 
 /** Joins the published batch `b` that contains a submission `s`: the first that ends behind its index. */
@@ -82,8 +84,8 @@ export async function findSubmissions(sql: Sql, ids: readonly string[]): Promise
     SELECT ${submissionColumns(sql)} FROM unnest((SELECT ${[...ids]}::text[])) wanted(id)
     CROSS JOIN LATERAL (
       SELECT s.xmin, s.* FROM submission s
-      WHERE substr(s.id, 5, 15) = substr(wanted.id, 5, 15) AND s.id = wanted.id LIMIT 1) s ${withBatch(sql)}
-    ${withStatement(sql)}`;
+      WHERE substr(s.id, 5, 15) = substr(wanted.id, 5, 15) AND s.id = wanted.id LIMIT 1) s
+    ${sql.unsafe(WITH_NAMES)} ${withBatch(sql)} ${withStatement(sql)}`;
 }
 
 const LOADING = { maxKeys: 200, maxInFlight: 4 };

@@ -1,5 +1,6 @@
 /** Rows of an archive: what a line of an export lacks to put a submission and its batch back. */
 import { EXPORTED_LINE } from '../../attestations/submissions/exported-rows.js';
+import { PROJECT_OF, SCHEMA_OF, WITH_NAMES } from '../../attestations/submissions/submission-names.js';
 import type { Sql } from '../../database/connect.js';
 
 /** A batch of a log to archive, or archived; `day` is the UTC day of its object, `yyyy-mm-dd`. */
@@ -27,10 +28,10 @@ const objectOf = (members: Record<string, string>) =>
 const ROW = objectOf({
   log_index: 's.log_index',
   id: 's.id',
-  project: 's.project_id',
+  project: PROJECT_OF,
   submitted_at: timeOf('s.submitted_at'),
   artifact_sha256: hexOf('s.artifact_sha256'),
-  schema: 's.schema',
+  schema: SCHEMA_OF,
   metadata: 's.metadata',
   metadata_state: 's.metadata_state',
   metadata_errors: 's.metadata_errors',
@@ -120,8 +121,9 @@ export async function listArchivedRows(
            string_agg(project_id, E'\\n' ORDER BY log_index) AS projects,
            string_agg(archived, E'\\n' ORDER BY log_index) AS rows
     FROM (
-      SELECT s.log_index, s.project_id, ${sql.unsafe(EXPORTED_LINE)} AS line, ${sql.unsafe(ROW)}::text AS archived
-      FROM submission s WHERE s.log_id = ${logId} AND s.log_index >= ${first} AND s.log_index < ${end}
+      SELECT s.log_index, ${sql.unsafe(PROJECT_OF)} AS project_id, ${sql.unsafe(EXPORTED_LINE)} AS line, ${sql.unsafe(ROW)}::text AS archived
+      FROM submission s ${sql.unsafe(WITH_NAMES)}
+      WHERE s.log_id = ${logId} AND s.log_index >= ${first} AND s.log_index < ${end}
       ORDER BY s.log_index) AS page`.raw();
   const [page, ...texts] = (found ?? []) as (Buffer | null)[];
   const [projects = [], rows = []] = texts.map((text) => text?.toString().split('\n') ?? []);

@@ -67,7 +67,7 @@ export async function insertBatchRecord(
     SELECT b.log_id, b.tree_size, s.project_id, s.schema, count(*), min(s.log_index), max(s.log_index)
     FROM json_to_record(${record}::text::json) AS r(tree_size bigint)
     JOIN batch b ON b.log_id = ${logId} AND b.tree_size = r.tree_size
-    JOIN submission s ON s.log_id = b.log_id AND s.log_index >= b.first_index AND s.log_index < b.tree_size
+    JOIN named_submission s ON s.log_id = b.log_id AND s.log_index >= b.first_index AND s.log_index < b.tree_size
     GROUP BY b.log_id, b.tree_size, s.project_id, s.schema`;
   await tx`
     INSERT INTO evidence (log_id, witness, tree_size, kind, evidence, detail, landed_at)

@@ -151,20 +151,20 @@ async function markMetadata(
   const marked = await markShipments(tx, exportIds, { logId, which: tx`p.tree_size = ${treeSize}` }, 1);
   await tx`
     INSERT INTO batch_content (log_id, tree_size, project_id, schema, submissions, first_index, last_index)
-    SELECT s.log_id, ${treeSize}, s.project_id, s.schema, 0, s.log_index, s.log_index FROM submission s
+    SELECT s.log_id, ${treeSize}, s.project_id, s.schema, 0, s.log_index, s.log_index FROM named_submission s
     WHERE s.log_id = ${logId} AND s.log_index = ${firstIndex} ON CONFLICT DO NOTHING`;
   const ofSchema = await tx<ExportId[]>`
     WITH added AS (
       INSERT INTO export_shipment (export_id, log_id, tree_size, batch_id, day, priority)
       SELECT x.id, b.log_id, b.tree_size, b.id, (b.sealed_at AT TIME ZONE 'UTC')::date, 1
-      FROM submission s JOIN batch b ON b.log_id = s.log_id AND b.tree_size = ${treeSize}
+      FROM named_submission s JOIN batch b ON b.log_id = s.log_id AND b.tree_size = ${treeSize}
       JOIN export x ON x.project_id = s.project_id AND x.schema = s.schema AND x.id = ANY(${[...exportIds]}::text[])
       JOIN export_cursor k ON k.export_id = x.id AND k.log_id = s.log_id
       WHERE s.log_id = ${logId} AND s.log_index = ${firstIndex}
         AND (b.tree_size <= k.backfill_size OR b.tree_size > k.start_size AND b.tree_size <= k.through_size)
         AND (x.start = 2 OR b.tree_size > k.start_size)
       ON CONFLICT DO NOTHING)
-    SELECT x.id FROM submission s JOIN export x ON x.project_id = s.project_id AND x.schema = s.schema
+    SELECT x.id FROM named_submission s JOIN export x ON x.project_id = s.project_id AND x.schema = s.schema
     WHERE s.log_id = ${logId} AND s.log_index = ${firstIndex} AND x.id = ANY(${[...exportIds]}::text[])`;
   return [...marked, ...ofSchema];
 }

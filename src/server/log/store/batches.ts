@@ -131,10 +131,15 @@ export async function insertBatch(sql: Sql, batch: NewBatch): Promise<void> {
       FROM newest),
     contents AS (
       INSERT INTO batch_content (log_id, tree_size, project_id, schema, submissions, first_index, last_index)
-      SELECT ${logId}, ${treeSize}::bigint, project_id, schema, count(*), min(log_index), max(log_index)
-      FROM submission
-      WHERE log_id = ${logId} AND log_index >= ${firstIndex} AND log_index < ${treeSize}
-      GROUP BY project_id, schema)
+      SELECT ${logId}, ${treeSize}::bigint, coalesce(s.project_id, n.project_id), coalesce(s.schema, n.schema), sum(leaves),
+             min(first_index), max(last_index)
+      FROM (
+        SELECT project_id, schema, schema_number, count(*) AS leaves, min(log_index) AS first_index,
+               max(log_index) AS last_index
+        FROM submission WHERE log_id = ${logId} AND log_index >= ${firstIndex} AND log_index < ${treeSize}
+        GROUP BY project_id, schema, schema_number) s
+      LEFT JOIN submission_name n ON n.number = s.schema_number
+      GROUP BY 3, 4)
     SELECT count(*) AS policies FROM newest`;
   if (policies === 0) throw noPolicy(environment);
 }

@@ -83,7 +83,7 @@ export async function readLeafRows(sql: Sql, logId: number, first: number, end: 
              coalesce(attested_schema, schema) AS schema,
              CASE statement_version WHEN 1 THEN commitment ELSE (
                SELECT t.digest FROM find_statement(s.log_id, s.log_index) t) END AS commitment
-      FROM submission s WHERE log_id = ${logId} AND log_index >= ${first} AND log_index < ${end} ORDER BY log_index) AS leaf`.raw();
+      FROM named_submission s WHERE log_id = ${logId} AND log_index >= ${first} AND log_index < ${end} ORDER BY log_index) AS leaf`.raw();
   const [rows, ...texts] = (row ?? []) as (Buffer | null)[];
   // No id, and no name of a schema, has a line break.
   const [ids = [], projectIds = [], schemas = []] = texts.map((text) => text?.toString().split('\n') ?? []);

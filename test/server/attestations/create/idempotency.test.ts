@@ -33,7 +33,7 @@ function freshKey(): { 'idempotency-key': string } {
 }
 
 async function countOf({ projectId }: TestKey): Promise<number> {
-  const rows = await app.pool`SELECT id FROM submission WHERE project_id = ${projectId}`;
+  const rows = await app.pool`SELECT id FROM named_submission WHERE project_id = ${projectId}`;
   return rows.length;
 }
 

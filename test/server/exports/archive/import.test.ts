@@ -31,14 +31,14 @@ async function rowsOf(
   columns = '*',
 ) {
   const rows = await pool.unsafe(
-    `SELECT to_jsonb(r) - 'log_id' - 'dsse_key_id' - 'policy_version' - 'notified' AS row FROM (
+    `SELECT to_jsonb(r) - '{log_id,dsse_key_id,policy_version,notified,version,project_number,schema_number}'::text[] AS row FROM (
        SELECT ${columns} FROM ${table} WHERE log_id = (SELECT id FROM log WHERE origin = '${ORIGIN}') ORDER BY ${order}) r`,
   );
   return rows.map(({ row }) => row);
 }
 
 const TABLES: [table: string, order: string][] = [
-  ['submission', 'log_index'],
+  ['named_submission', 'log_index'],
   ['submission_statement', 'log_index'],
   ['signature_stamp', 'log_index, witness'],
   ['batch', 'tree_size'],
