@@ -9,7 +9,7 @@ import { MAY_MOUNT, mountSmallDisk } from '../support/breaking/small-disk.js';
 import { acknowledgement, newCreation, send } from '../support/calling/load.js';
 import { runHere } from '../support/calling/run-cli.js';
 import { makeServerTls } from '../support/certificates/server-tls.js';
-import { BUCKET, bucketAt, OWNER, startStore } from '../support/exports/s3/fixture.js';
+import { BUCKET, bucketSetting, OWNER, startStore } from '../support/exports/s3/fixture.js';
 import { setScene } from '../support/fault-fixture.js';
 import { until } from '../support/until.js';
 
@@ -162,8 +162,7 @@ t.test('a register that is not there is named, and not made', async (t) => {
 
 t.test('a register in a bucket is raced, and what is wrong with the bucket is named', async (t) => {
   const server = await startStore(t);
-  const { options } = bucketAt(server.url);
-  const register = (bucket: string) => `s3://${bucket}/r?${new URLSearchParams({ ...options })}`;
+  const register = (bucket: string) => bucketSetting(server.url, 'r', bucket);
   const { findings, find } = await examine({ CHECKPOINT_REGISTER: register(BUCKET) });
   t.match(find('register'), { status: 'ok', detail: /one writer won each of 10 races/ });
   t.notMatch(JSON.stringify(findings), new RegExp(OWNER.secretAccessKey.replace('+', '.')));
@@ -186,8 +185,7 @@ if (MAY_MOUNT)
 
 t.test('the storage of the public log is raced, and what it has of each log is compared', async (t) => {
   const server = await startStore(t);
-  const { options } = bucketAt(server.url);
-  const storage = (bucket: string) => `s3://${bucket}/p?${new URLSearchParams(options)}`;
+  const storage = (bucket: string) => bucketSetting(server.url, 'p', bucket);
   const withStorage = (bucket = BUCKET) => examine({ LOG_STORAGE: storage(bucket) });
   const empty = await withStorage();
   t.match(empty.find('log storage'), { status: 'ok', detail: /one writer won each of 10 races/ });

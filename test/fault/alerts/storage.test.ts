@@ -1,18 +1,17 @@
 /** The bucket of the public log is away: the alert that fires. */
 import t from 'tap';
 import { newCreation, send } from '../../support/calling/load.js';
-import { BUCKET, bucketAt, startStore } from '../../support/exports/s3/fixture.js';
+import { bucketSetting, startStore } from '../../support/exports/s3/fixture.js';
 import { disproveFiring, IDLE, STORED, scrapeUntil } from '../../support/judging/alerts.js';
 import { makeInstallation, makeUnlimitedKey } from '../../support/servers/installation.js';
 import { untilWitnessed } from '../../support/wait-for-idle.js';
 import { startFaultTsa } from '../../support/witnesses/fault-tsa.js';
 
 const server = await startStore(t);
-const { options } = bucketAt(server.url);
 const tsa = await startFaultTsa(t);
 const installation = await makeInstallation(t, {
   env: {
-    LOG_STORAGE: `s3://${BUCKET}/public?${new URLSearchParams(options)}`,
+    LOG_STORAGE: bucketSetting(server.url, 'public'),
     WITNESSES: JSON.stringify([tsa.setting('foreign')]),
   },
 });

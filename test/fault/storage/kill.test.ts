@@ -1,29 +1,21 @@
 /** Workers that are killed while they write the public log to a bucket: what a reader finds is whole at every moment. */
 import { randomInt } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { examineLog } from '../../server/public/storage/stored-log.js';
 import { newCreation, send, startLoad } from '../../support/calling/load.js';
 import type { Fault, SeenRequest } from '../../support/exports/s3/faults.js';
-import { BUCKET, bucketAt, startStore } from '../../support/exports/s3/fixture.js';
+import { bucketSetting, startStore, storedBytes } from '../../support/exports/s3/fixture.js';
 import { setScene } from '../../support/fault-fixture.js';
 import { someOf } from '../../support/long.js';
 import { until } from '../../support/until.js';
 import { untilWitnessed } from '../../support/wait-for-idle.js';
 
 const store = await startStore(t);
-const { options } = bucketAt(store.url);
 const { installation, pool, apiKey, assertConsistent } = await setScene(t, {
-  env: { LOG_STORAGE: `s3://${BUCKET}/public?${new URLSearchParams(options)}` },
+  env: { LOG_STORAGE: bucketSetting(store.url, 'public') },
 });
 const api = await installation.startApi();
-const objects = store.buckets.get(BUCKET)?.objects;
-
-/** An object's bytes, as they are now. */
-function readObject(path: string): Buffer | undefined {
-  const object = objects?.get(`public/log/live/${path}`);
-  return object && Buffer.concat(object.segments.map((segment) => readFileSync(segment.path)));
-}
+const readObject = (path: string) => storedBytes(store, `public/log/live/${path}`);
 
 /** Looks at the log whenever the store may have changed. @returns what it saw, until `stop` */
 function watch() {

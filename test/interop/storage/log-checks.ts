@@ -6,7 +6,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PutBucketPolicyCommand, S3Client } from '@aws-sdk/client-s3';
 import { PROGRAM } from '../../support/calling/run-cli.js';
-import { BUCKET, bucketAt, OWNER } from '../../support/exports/s3/fixture.js';
+import { BUCKET, bucketSetting, OWNER } from '../../support/exports/s3/fixture.js';
 import { serveFolder } from '../../support/exports/static-folder.js';
 import { startUp } from '../../support/servers/up.js';
 import { until } from '../../support/until.js';
@@ -65,8 +65,7 @@ async function openBucket(within: string, after: Teardown): Promise<Place> {
   const Policy = JSON.stringify({ Version: '2012-10-17', Statement: [readable] });
   await client.send(new PutBucketPolicyCommand({ Bucket: BUCKET, Policy }));
   client.destroy();
-  const { options } = bucketAt(url);
-  const setting = `s3://${BUCKET}/verify?${new URLSearchParams({ ...options, region: 'us-east-1' })}`;
+  const setting = bucketSetting(url, 'verify');
   return { name: `a bucket of ${VERSITYGW}`, dir, setting, url: `${url}/${BUCKET}/verify` };
 }
 

@@ -13,7 +13,7 @@ import {
 } from '../../../support/archives/archived-log.js';
 import { PROGRAM } from '../../../support/calling/run-cli.js';
 import { newKey } from '../../../support/calling/test-keys.js';
-import { BUCKET, OWNER, startStore } from '../../../support/exports/s3/fixture.js';
+import { bucketSetting, startStore } from '../../../support/exports/s3/fixture.js';
 import { until } from '../../../support/until.js';
 
 const source = await makeSource(t);
@@ -154,12 +154,7 @@ t.test('a log is imported only where it fits', async (t) => {
 
 t.test('an archive in a bucket is imported as one in a folder', async (t) => {
   const store = await startStore(t);
-  const query = new URLSearchParams({
-    endpoint: store.url,
-    access_key_id: OWNER.accessKeyId,
-    secret_access_key: OWNER.secretAccessKey,
-  });
-  const place = `s3://${BUCKET}/archives?${query}`;
+  const place = bucketSetting(store.url, 'archives');
   t.match(await source.run('log', 'archive', ORIGIN, '--to', place), {
     code: 0,
     stdout: /it can be imported/,

@@ -1,5 +1,6 @@
 /** What tests of exports to S3 have in common: a store, a destination in it, and objects to write. */
 import { createHash, randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { Readable } from 'node:stream';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
@@ -33,14 +34,26 @@ export async function startStore(
   return { ...server, keys };
 }
 
-/** The store's bucket as a setting names it, with the keys of `OWNER`; `url` is the store's. */
-export function bucketAt(url: string, prefix = 'own'): ObjectStorage {
+/** The value of a setting that names a bucket of the store, with the keys of `OWNER`; `url` is the store's. */
+export function bucketSetting(url: string, prefix: string, bucket = BUCKET): string {
   const query = new URLSearchParams({
     endpoint: url,
+    region: 'us-east-1',
     access_key_id: OWNER.accessKeyId,
     secret_access_key: OWNER.secretAccessKey,
   });
-  return objectStorage.parse(`s3://${BUCKET}/${prefix}?${query}`);
+  return `s3://${bucket}/${prefix}?${query}`;
+}
+
+/** That setting as the service reads it. */
+export function bucketAt(url: string, prefix = 'own'): ObjectStorage {
+  return objectStorage.parse(bucketSetting(url, prefix));
+}
+
+/** An object's bytes, as the store has them now. */
+export function storedBytes({ buckets }: S3Server, key: string): Buffer | undefined {
+  const object = buckets.get(BUCKET)?.objects.get(key);
+  return object && Buffer.concat(object.segments.map(({ path }) => readFileSync(path)));
 }
 
 /** A destination's context; by default of a bucket in AWS without credentials. */
