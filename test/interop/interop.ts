@@ -19,6 +19,7 @@ import { checkExports } from './s3-checks.js';
 import { openScene, type Scene } from './scene.js';
 import { checkSigstore, checkStamps } from './sigstore-checks.js';
 import { checkStoredLog } from './storage/log-checks.js';
+import { checkRegister } from './storage/register-checks.js';
 import { checkPrerequisites, installTools } from './tools.js';
 import { checkTuf } from './tuf-checks.js';
 import { checkKeyless, checkProof, checkTokens } from './verifiers/checks.js';
@@ -41,6 +42,7 @@ const CHECKS: readonly Check<Scene>[] = [
   checkConformance,
   checkExports,
   checkStoredLog,
+  checkRegister,
   checkImages,
   checkPolicies,
   checkWitnesses,

@@ -7,7 +7,7 @@ cosign), sigstore-go, sigstore-python, Sigstore's timestamp-authority, tspclient
 client in Go that buf and protoc-gen-go make with the buf.gen.yaml of docs/clients, REST clients that openapi-generator
 (Python, Java, Go, TypeScript), openapi-python-client, oapi-codegen and hey-api make of the OpenAPI document, a table of
 tampered bundles, Connect's conformance cases for a server of test/interop on the service's path for RPCs (those that
-fail are in test/interop/conformance/known-failing.txt, each with its reason), for exports and the public log the
+fail are in test/interop/conformance/known-failing.txt, each with its reason), for exports, public log and register the
 S3-compatible store versitygw, for images go-containerregistry's registry and Debian's docker-registry with cosign and oras, for the rules of
 docs/policies.md OPA, conftest, kyverno-json, Conforma's rules, cosign and in-toto's attestation-verifier, for the TUF
 repository cosign, npm sigstore and python-tuf, for C2SP witnesses litewitness and torchwood, for COSE receipts

@@ -1,4 +1,8 @@
-/** Two writable databases and one register of each kind, as after a failover that fenced nothing: one history is published. */
+/**
+ * Two writable databases and one register of each kind, as after a failover that fenced nothing: one history is published.
+ * TEST_S3_URL names another store than that of the tests, with their bucket and keys.
+ */
+import { randomUUID } from 'node:crypto';
 import t, { type Test } from 'tap';
 import { noteKey } from '../../../../src/proof/log/note.js';
 import { sequenceSubmissions } from '../../../../src/server/attestations/sequence/sequence-submissions.js';
@@ -31,8 +35,8 @@ async function openPipeline(t: Test, kind: Kind): Promise<TestPipeline> {
   const test = await makePipeline(t, { databaseUrl, witnesses: [await makeWitness(t, 'one')] });
   if (kind === 'folder') return test;
   if (kind === 'bucket') {
-    const { url } = await startStore(t);
-    return withRegister(test, await openRegister({ storage: bucketAt(url) }));
+    const url = process.env.TEST_S3_URL ?? (await startStore(t)).url;
+    return withRegister(test, await openRegister({ storage: bucketAt(url, randomUUID()) }));
   }
   const { publicKey } = await getLog(test.pool, test.logId);
   const known = { origin: ORIGIN, keys: [noteKey(ORIGIN, publicKey)] };
