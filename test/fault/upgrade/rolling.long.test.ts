@@ -1,22 +1,27 @@
-/** Upgrade and downgrade, process by process and under load: two versions side by side over one database, NATS and register. */
+/**
+ * Upgrade and downgrade, process by process and under load, of two versions side by side over all that machines share: three
+ * nodes of Patroni, which hand over meanwhile, three of JetStream, a bucket with the register and the public log, two logs.
+ */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { ApiKeyService } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
 import { createAdminCall } from '../../../src/client/admin.js';
 import { createClient, Environment, EventType, verifyBundle } from '../../../src/client/client.js';
+import { listLogs, logName } from '../../../src/server/log/store/logs.js';
+import { examineLog } from '../../server/public/storage/stored-log.js';
 import { startLoad } from '../../support/calling/load.js';
 import { PROGRAM, runProcess } from '../../support/calling/run-cli.js';
+import { bucketAt, bucketSetting, startStore, storedBytes } from '../../support/exports/s3/fixture.js';
 import { formerVersion } from '../../support/foreign/former-version.js';
 import { assertConsistent } from '../../support/judging/consistent.js';
 import { makeInstallation, type ServiceProcess, startService } from '../../support/servers/installation.js';
 import { startNatsCluster } from '../../support/servers/nats-cluster.js';
-import { testDatabase } from '../../support/servers/shared-servers.js';
+import { startPatroniCluster } from '../../support/standby/patroni-cluster.js';
+import { PASSWORD } from '../../support/standby/patroni-node.js';
+import { startSyncProxy } from '../../support/standby/sync-proxy.js';
 import { until } from '../../support/until.js';
 import { letWitnessesBeAsked, untilWitnessed } from '../../support/wait-for-idle.js';
 import { startReceiver } from '../../support/webhooks/receiver.js';
@@ -27,21 +32,25 @@ const FORMER = await formerVersion();
 /** Submissions acknowledged, and bundles fetched, between two steps. */
 const CREATED = 40;
 const FETCHED = 2;
-/** What a client tries again, by our own library's rules: no answer, or an answer that says so. */
-const RETRIED = new Set<number | 'broken'>(['broken', 201, 429, 503]);
+/** Success, and what a client tries again by our own library's rules: no answer, or an answer that says so. */
+const EXPECTED = new Set<number | 'broken'>(['broken', 200, 201, 429, 503]);
 
-const cluster = await startNatsCluster(t);
+const postgres = await startPatroniCluster(t);
+const standby = await startSyncProxy(t, postgres.nodes);
+const nats = await startNatsCluster(t);
+const store = await startStore(t);
 const tsa = await startFaultTsa(t);
 const receiver = await startReceiver(t);
-const publicLog = await mkdtemp(join(tmpdir(), 'attest-public-log-'));
-t.teardown(() => rm(publicLog, { recursive: true, force: true }));
-const { env, register, openPool } = await makeInstallation(t, {
-  servers: { databaseUrl: await testDatabase(t, { empty: true }), natsUrl: cluster.url },
+const { env, openPool } = await makeInstallation(t, {
+  servers: { databaseUrl: postgres.url, natsUrl: nats.url },
   env: {
+    DATABASE_READ_URL: `postgres://postgres:${PASSWORD}@${standby}/postgres`,
     NATS_REPLICAS: '3',
     WITNESSES: JSON.stringify([tsa.setting('foreign')]),
     ALLOW_INSECURE_DESTINATIONS: 'true',
-    LOG_STORAGE: publicLog,
+    CHECKPOINT_REGISTER: bucketSetting(store.url, 'register'),
+    LOG_STORAGE: bucketSetting(store.url, 'public'),
+    LOGS: 'live:2',
   },
 });
 const pool = openPool();
@@ -74,24 +83,29 @@ const balanced: typeof fetch = (input, init) => {
 
 const baseUrl = apis[0]!;
 const admin = createAdminCall({ baseUrl, adminToken: env.ADMIN_TOKEN! });
-const project = await admin(ProjectService.method.createProject, { name: 'a test' });
-const { secret: apiKey = '' } = await admin(ApiKeyService.method.createApiKey, {
-  projectId: project.id,
-  environment: Environment.LIVE,
-  name: 'a test',
-});
-const client = createClient({ baseUrl, apiKey, fetch: balanced });
-const { secret } = await client.webhooks.create({
-  url: receiver.url,
-  events: [EventType.ATTESTATION_WITNESSED],
-});
-receiver.trust(secret ?? '');
-const load = startLoad({ apis: () => apis, apiKey, clients: 3, most: 1_000_000 });
+/** A project of each log, its clients and its load. */
+const projects = [await openProject('one'), await openProject('other')];
 const reading = { stopped: false, fetched: 0, created: [] as string[], wrong: [] as string[] };
-const readers = Promise.all([readOn(), readOn()]);
+const readers = Promise.all(projects.map(readOn));
+
+async function openProject(name: string) {
+  const project = await admin(ProjectService.method.createProject, { name });
+  const { secret: apiKey = '' } = await admin(ApiKeyService.method.createApiKey, {
+    projectId: project.id,
+    environment: Environment.LIVE,
+    name,
+  });
+  const client = createClient({ baseUrl, apiKey, fetch: balanced });
+  const { secret } = await client.webhooks.create({
+    url: receiver.url,
+    events: [EventType.ATTESTATION_WITNESSED],
+  });
+  receiver.trust(secret ?? '');
+  return { client, load: startLoad({ apis: () => apis, apiKey, clients: 2, most: 1_000_000 }) };
+}
 
 /** Creates, waits, reads, lists and verifies, one after the other, by the client library. What it throws is no retry's matter. */
-async function readOn(): Promise<void> {
+async function readOn({ client }: Pick<(typeof projects)[number], 'client'>): Promise<void> {
   while (!reading.stopped) {
     try {
       const artifact = { sha256: randomBytes(32).toString('hex') };
@@ -102,13 +116,13 @@ async function readOn(): Promise<void> {
       const listed = await client.attestations.list({ artifactSha256: artifact.sha256 });
       if (listed.data.length !== 1 || listed.data[0]?.id !== id) reading.wrong.push(`${id} is not listed`);
       const bundle = await client.attestations.getBundle(id);
-      const trustRoots = await (await fetch(`${apis[turn++ % apis.length]}/verify/trust_roots.json`)).json();
-      const { verdict } = await verifyBundle(bundle, {
+      const trustRoots = await fetchTrustRoots();
+      const { verdict, summary } = await verifyBundle(bundle, {
         artifactSha256: artifact.sha256,
         trustRoots,
         now: new Date(),
       });
-      if (verdict !== 'verified') reading.wrong.push(`the bundle of ${id} is ${verdict}`);
+      if (verdict !== 'verified') reading.wrong.push(`${id}: ${summary}`);
       reading.fetched++;
     } catch (error) {
       reading.wrong.push((error as Error).stack ?? String(error));
@@ -116,30 +130,45 @@ async function readOn(): Promise<void> {
   }
 }
 
+/** As a client that tries a read again that was answered with 503. */
+function fetchTrustRoots(): Promise<unknown> {
+  return until('there are trust roots', async () => {
+    const answer = await balanced('http://any/verify/trust_roots.json');
+    if (!EXPECTED.has(answer.status)) reading.wrong.push(`trust roots: ${answer.status}`);
+    return answer.ok && answer.json();
+  });
+}
+
 /** Lets clients go on: each step has submissions, bundles and events of its own. */
 async function goOn(): Promise<void> {
   const { fetched } = reading;
   const events = receiver.received.length;
-  await load.more(CREATED);
+  await Promise.all(projects.map(({ load }) => load.more(CREATED)));
   await until('bundles are fetched', () => reading.fetched >= fetched + FETCHED);
   await until('events come', () => receiver.received.length > events);
 }
 
-/** Replaces each process by one of this version, a new one before the old one ends. */
+/** Replaces each process by one of this version, a new one before the old one ends; halfway Postgres has another leader. */
 async function replaceAll(program: readonly string[]): Promise<void> {
-  for (const each of places) {
+  for (const [i, each] of places.entries()) {
     const former = each.process;
     each.process = await start(each.role, program);
     apis = baseUrls();
     await former.stop();
     await goOn();
+    if (i === 1) {
+      const { leader, synchronous } = await postgres.untilHealthy();
+      await postgres.switchOver(leader, synchronous);
+      await goOn();
+    }
   }
 }
 
 async function assertUnharmed(t: Test): Promise<void> {
   t.same(reading.wrong, []);
+  const statuses = projects.flatMap(({ load }) => [...load.statuses.keys()]);
   t.same(
-    [...load.statuses.keys()].filter((status) => !RETRIED.has(status)),
+    statuses.filter((status) => !EXPECTED.has(status)),
     [],
   );
 }
@@ -163,18 +192,27 @@ t.test('each process is replaced by one of the former version, over the migrated
 
 t.test('what was acknowledged is in the log and proven, and its event came', async (t) => {
   reading.stopped = true;
-  await Promise.all([load.stop(), readers]);
+  await Promise.all([...projects.map(({ load }) => load.stop()), readers]);
   await letWitnessesBeAsked(pool);
   await untilWitnessed(pool);
   await assertUnharmed(t);
-  const acknowledged = [...load.acknowledged.map(({ id }) => id), ...reading.created];
+  const loaded = projects.flatMap(({ load }) => load.acknowledged);
+  const acknowledged = [...loaded.map(({ id }) => id), ...reading.created];
   await until('every event has come', () => {
     const told = new Set(submissionsIn(receiver.received));
     return acknowledged.every((id) => told.has(id));
   });
-  await assertConsistent(t, { pool, acknowledged: load.acknowledged, register });
+  const register = { storage: bucketAt(store.url, 'register') };
+  await assertConsistent(t, { pool, acknowledged: loaded, register });
   const stored = await pool<{ id: string }[]>`SELECT id FROM submission WHERE id = ANY(${acknowledged})`;
   t.equal(stored.length, acknowledged.length);
+  for (const log of (await listLogs(pool)).filter(({ environment }) => environment === Environment.LIVE)) {
+    const [row] = await pool<{ size: number }[]>`
+      SELECT max(log_index) + 1 AS size FROM submission WHERE log_id = ${log.id}`;
+    const read = (path: string) => storedBytes(store, `public/log/${logName(log)}/${path}`);
+    await until(`all of ${log.origin} is in the bucket`, () => examineLog(read).size === row?.size);
+    t.equal(examineLog(read).problem, undefined);
+  }
   const audit = await runProcess(['audit', `${apis[0]}/verify`]);
   t.equal(audit.code, 0, audit.stderr + audit.stdout);
 });

@@ -4,6 +4,7 @@
  */
 import { setImmediate as pause } from 'node:timers/promises';
 import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
+import type { RegisterConfig } from '../../../src/config/checkpoint-register.js';
 import { toHex, utf8 } from '../../../src/proof/bytes/encoding.js';
 import { openCheckpoint } from '../../../src/proof/log/checkpoint.js';
 import { leafHash, rootOfLeafHashes } from '../../../src/proof/log/merkle.js';
@@ -20,8 +21,10 @@ import {
 } from '../../../src/server/attestations/submissions/submissions.js';
 import type { Pool } from '../../../src/server/database/connect.js';
 import type { LogCache } from '../../../src/server/log/log-cache.js';
+import type { RegisterEntry } from '../../../src/server/log/register/register.js';
 import { type BatchRow, batchColumns } from '../../../src/server/log/store/batches.js';
 import type { Log } from '../../../src/server/log/store/logs.js';
+import { openRegister } from '../../../src/server/witnessing/register/open-register.js';
 import { readEntry } from '../breaking/register.js';
 
 /** Leaves that are rebuilt between two pauses. */
@@ -33,8 +36,7 @@ export type LogFindings = { leaves: SubmissionRow[]; batches: BatchRow[]; proble
 export type LogCheck = {
   pool: Pool;
   logCache: LogCache;
-  /** Folder of the checkpoint register. */
-  register: string;
+  register: RegisterConfig;
   /** Whether every leaf must be sealed and published. */
   sealed: boolean;
 };
@@ -56,7 +58,7 @@ export async function inspectLog(check: LogCheck, log: Log): Promise<LogFindings
   const problems = [
     await findLeafProblems(check, log, leaves),
     await findBatchProblems(check, log, leaves, batches),
-    findRegisterProblems(check, log, batches),
+    await findRegisterProblems(check, log, batches),
     await findContentProblems(pool, log, batches),
     await findTransitionProblems(pool, log, batches),
     await findTileProblems(pool, log, leaves, batches),
@@ -124,13 +126,22 @@ async function findBatchProblems(
 }
 
 /** The register has the newest published checkpoint. */
-function findRegisterProblems({ register }: LogCheck, log: Log, batches: readonly BatchRow[]): string[] {
+async function findRegisterProblems(
+  { register }: LogCheck,
+  log: Log,
+  batches: readonly BatchRow[],
+): Promise<string[]> {
   const published = batches.filter((batch) => batch.registeredAt !== null).at(-1);
   if (published === undefined) return [];
   const wanted = `${published.treeSize} ${toHex(published.rootHash)}`;
-  const entry = readEntry(register, log.origin);
+  const entry =
+    typeof register === 'string'
+      ? readEntry(register, log.origin)
+      : textOf(await (await openRegister(register)).read(log.origin));
   return entry === wanted ? [] : [`the register has ${entry}, published is ${wanted}`];
 }
+
+const textOf = (entry: RegisterEntry | undefined) => entry && `${entry.size} ${toHex(entry.rootHash)}`;
 
 async function findContentProblems(pool: Pool, log: Log, batches: readonly BatchRow[]): Promise<string[]> {
   const contents = await pool<{ treeSize: number; submissions: number }[]>`

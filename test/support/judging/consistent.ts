@@ -1,6 +1,7 @@
 /** What must hold of a service's tables after any fault, once it has come to rest. Everything is recomputed from scratch. */
 import type { Test } from 'tap';
 import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
+import type { RegisterConfig } from '../../../src/config/checkpoint-register.js';
 import { toHex } from '../../../src/proof/bytes/encoding.js';
 import type { EvidenceSources } from '../../../src/proof/verify/evidence/evidence.js';
 import { readBundle } from '../../../src/proof/verify/read/read-bundle.js';
@@ -28,8 +29,7 @@ export type Acknowledged = {
 export type Consistency = {
   pool: Pool;
   acknowledged: readonly Acknowledged[];
-  /** Folder of the checkpoint register. */
-  register: string;
+  register: RegisterConfig;
   /** Whether every leaf must be sealed and published, as after a drain. */
   sealed?: boolean;
   /** Submissions whose bundles were verified before, and need not be again; this call adds to it. */
