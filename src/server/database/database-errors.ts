@@ -7,6 +7,9 @@ const REPLICATION_UNKNOWN = 'REPLICATION_UNKNOWN';
 /** The code of an error of a connection that none of several servers is the primary for. */
 export const NO_PRIMARY = 'NO_PRIMARY';
 
+/** The SQLSTATE of a statement for whose write the database has no space. */
+export const DISK_FULL = '53100';
+
 /** Codes of a failed connection, the driver's and the system's, and of a commit that was not confirmed. */
 const CONNECTION_CODES = new Set([
   STANDBY_AWAY,

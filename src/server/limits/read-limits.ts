@@ -1,6 +1,7 @@
 import type { Principal } from '../core/principal.js';
 import { type RateState, rateLimitExceeded, readWindowState } from '../core/rate-window.js';
 import type { Pool } from '../database/connect.js';
+import { DISK_FULL, errorCode } from '../database/database-errors.js';
 import { type Grant, type Reader, takeReadTokens } from './rate-counters.js';
 
 /** Counts the reads of API keys. */
@@ -33,7 +34,7 @@ const MAX_LEASES = 10_000;
 
 /**
  * `monotonicMs`: monotonic milliseconds. `isCountedHere`: whether the database cannot count now; then this process counts its
- * own reads.
+ * own reads. So it does while the database has no space to count them.
  */
 type Options = { monotonicMs?: () => number; isCountedHere?: () => boolean };
 
@@ -164,7 +165,7 @@ function createLeaseCache(
     const grant = isCountedHere()
       ? countHere()
       : await takeReadTokens(pool, wanted, reader).catch((error: unknown) => {
-          if (!isCountedHere()) throw error;
+          if (!isCountedHere() && errorCode(error) !== DISK_FULL) throw error;
           return countHere();
         });
     const latest = leases.get(apiKeyId);

@@ -38,7 +38,8 @@ export type Load = {
 
 /** Between two requests of a client: bounds the load, which is not what is tested. */
 const PAUSE_MS = 25;
-const ATTEMPTS = 1_000;
+/** More than fit into the time that `until` waits. */
+const ATTEMPTS = 10_000;
 const REQUEST_TIMEOUT_MS = 20_000;
 
 /** A creation that no other is equal to. */

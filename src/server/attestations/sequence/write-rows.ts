@@ -1,7 +1,7 @@
 /** One call of the sequencer: takes queued rows, writes them and gives each its result. */
 import { ApiError, idempotencyInProgress, unavailable } from '../../core/errors.js';
 import type { Pool } from '../../database/connect.js';
-import { errorCode, isDatabaseUnavailable, STANDBY_AWAY } from '../../database/database-errors.js';
+import { DISK_FULL, errorCode, isDatabaseUnavailable, STANDBY_AWAY } from '../../database/database-errors.js';
 import type { Leaf } from '../../log/store/leaves.js';
 import { isLackingPartition } from '../../log/store/partitions.js';
 import { inSharedSpan, type SpanReference } from '../../telemetry/spans.js';
@@ -70,7 +70,6 @@ export type QueuedRow = {
 };
 
 const BUSY_RETRY_MS = 20;
-const DISK_FULL_SQLSTATE = '53100';
 /** An earlier call with the same ids, whose outcome was unknown, has committed. */
 const UNIQUE_VIOLATION_SQLSTATE = '23505';
 const LOST_RETRY_MS = 100;
@@ -156,7 +155,7 @@ async function storeFailed(
       flushed,
       unavailable('the log is frozen: its database lacks what was published or acknowledged', 60, error),
     );
-  } else if (code === DISK_FULL_SQLSTATE) {
+  } else if (code === DISK_FULL) {
     rejectAll(flushed, unavailable('the database has no space for submissions now', 5, error));
   } else if (isLackingPartition(error)) {
     deps.onLackingPartition(deps.logId);
