@@ -6,8 +6,8 @@ export type SessionOptions = {
   commitsLocally?: boolean;
 };
 
-/** Postgres ends a transaction that is idle for this long. */
-const IDLE_TRANSACTION_MS = 3_500;
+/** Postgres ends a transaction that is idle for this long, and a worker a session that has stopped within a statement. */
+export const IDLE_TRANSACTION_MS = 3_500;
 
 /**
  * Returns the settings of every session, which override those of the server, the database and the user: formats of

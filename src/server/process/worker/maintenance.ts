@@ -4,6 +4,7 @@ import { endReplacedLogs, retireDsseKeys } from '../../attestations/signing/reti
 import type { Logger } from '../../core/logger.js';
 import { dropFormerIndexes } from '../../database/former-indexes.js';
 import type { StandbyWatch } from '../../database/standby-watch.js';
+import { endStoppedSessions } from '../../database/stopped-sessions.js';
 import { addSparePartitions } from '../../log/store/partitions.js';
 import { fillTileNodes } from '../../log/store/tiles.js';
 import type { Pipeline } from '../../pipeline/pipeline.js';
@@ -58,6 +59,10 @@ export function startMaintenance(
     repeatAlways(RECONCILE_MS, 'looking for due jobs of logs', lookAtLogs),
     repeatAlways(RECONCILE_MS, 'looking for due events, deliveries and exports', lookAtEvents),
     repeatAlways(SIGN_OF_LIFE_MS, 'recording that this worker runs', () => recordWorker(localPool, workerId)),
+    repeatAlways(RECONCILE_MS, 'ending sessions of stopped processes', async () => {
+      for (const name of await endStoppedSessions(localPool))
+        log.warn({ name }, 'a session is ended: its process stopped within a statement');
+    }),
     repeat(RECHECK_MS, 'checking evidence again', createRecheck(pipeline)),
     repeat(INDEX_MS, 'indexing artifacts', () => indexArtifacts({ pool, log }, stopping)),
     repeat(RETIRE_MS, 'ending replaced logs and keys', async () => {
