@@ -9,7 +9,7 @@ import { IDLE_TRANSACTION_MS } from './session-settings.js';
  * @returns the names of their pools
  */
 export async function endStoppedSessions(sql: Sql): Promise<string[]> {
-  // Materialized: a condition is evaluated before others that cost more.
+  // Materialized: else Postgres ends sessions before it compares what costs more, such as their age.
   const rows = await sql<{ name: string }[]>`
     WITH stopped AS MATERIALIZED (
       SELECT pid, application_name AS name FROM pg_stat_activity
